@@ -8,8 +8,9 @@ import pytest
 
 from midstream.settings import Settings
 from midstream.tui.pages.sessions import SessionsScreen
+from midstream.workspace.drafts import read_drafts
 from midstream.workspace.journal import Journal, sessions
-from tests.helpers.pages import accepted, answered, hints, page, rows, shown
+from tests.helpers.pages import RENAMED, accepted, answered, hints, page, rows, shown
 from tests.helpers.stage import Stage, on_stage
 
 KEPT = Settings(journal=True, attention=False)
@@ -104,6 +105,40 @@ async def test_delete_asks_and_escape_keeps(project: Path, state: Path) -> None:
         assert sessions(state, project) == []
         assert "is deleted" in screen.notice.text
         assert stage.screen.state.recent == ()
+
+
+async def test_deleting_a_session_deletes_what_was_typed_in_it(project: Path, state: Path) -> None:
+    await one_session(project)
+    async with on_stage(project, settings=KEPT) as stage:
+        await answered(stage, "rename item to thing")
+        assert stage.composer.history == ["rename total to found", "rename item to thing"]
+        screen = await opened(stage)
+        await stage.press("j")
+        assert screen.info is not None
+        assert not screen.is_this(screen.info)
+        await stage.press("d", "1")
+        await stage.until(lambda: len(screen.infos) == 1, "gone")
+        assert stage.composer.history == ["rename item to thing"]
+        assert read_drafts(state, project).sent == ["rename item to thing"]
+
+
+async def test_an_instruction_that_was_asked_twice_is_listed_once(project: Path) -> None:
+    async with on_stage(project, settings=KEPT, facts={"must_change": "1"}) as stage:
+        await stage.open("pkg/things.py")
+        stage.pane.go_to(7)
+        await stage.instruct("rename total to found")
+        stage.model.give(stage.model.region)
+        stage.model.end()
+        await stage.until(lambda: len(stage.model.requests) == 2, "asked again")
+        stage.model.give(RENAMED)
+        stage.model.end()
+        await stage.until(lambda: len(stage.session.turns) == 2, "corrected")
+        await stage.until(lambda: not stage.session.turns.busy, "end")
+        await accepted(stage)
+        screen = await opened(stage)
+        assert " ".join(rows(screen)[1].split()[3:]).startswith("rename total to found ✓ 1")
+        assert shown(screen, "about").count("  rename total to found\n    1 accepted") == 1
+        assert shown(screen, "about").count("rename total to found") == 1
 
 
 async def test_a_session_that_is_open_elsewhere_is_left_alone(project: Path, state: Path) -> None:

@@ -19,6 +19,17 @@ def test_drafts_come_back_for_their_root_only(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o077 == 0
 
 
+def test_what_was_sent_in_a_session_is_forgotten_with_it(tmp_path: Path) -> None:
+    drafts = Drafts("", ["one", "both"])
+    drafts.assign(tmp_path / "first.jsonl")
+    drafts.sent += ["two", "both"]
+    drafts.assign(tmp_path / "second.jsonl")
+    write_drafts(tmp_path, tmp_path, drafts)
+    drafts = read_drafts(tmp_path, tmp_path)
+    drafts.forget(tmp_path / "first.jsonl")
+    assert drafts.sent == ["two"]
+
+
 def test_the_last_and_not_too_long_ones_are_kept(tmp_path: Path) -> None:
     sent = ["x" * (MAX_SENT_LENGTH + 1), *map(str, range(MAX_SENT + 5))]
     write_drafts(tmp_path, tmp_path, Drafts("", sent))

@@ -380,6 +380,26 @@ class PairingSession:
         if self.drafts is not None and self.drafts.note(text, pasted) and not self.closed:
             self._tasks.spawn(self._write_drafts())
 
+    async def take_drafts(self, former: PairingSession) -> None:
+        """Go on with what was typed in the session that this one takes the place of."""
+        if former.drafts is not None and self.drafts is not None:
+            await former._write_drafts()
+            self.drafts, former.drafts = former.drafts, None
+
+    async def delete_earlier(self, journal: Path) -> None:
+        """Delete an earlier session of this folder and what was sent in it.
+
+        Raises:
+            JournalInUseError: A running Midstream writes the journal.
+            WorkspaceError: The system refuses.
+        """
+        from midstream.workspace.journal import delete_journal
+
+        await asyncio.to_thread(delete_journal, journal)
+        if self.drafts is not None:
+            self.drafts.forget(journal)
+            await self._write_drafts()
+
     def mending(self, finding: FailedPlace) -> str:
         """The instruction that asks this session's model to fix what a check has found."""
         return self.check.instruction(finding, with_output=self.server.profile is not None)
@@ -536,6 +556,8 @@ class PairingSession:
         from midstream.workspace.drafts import write_drafts
 
         if self.drafts is not None:
+            if self.journal.path is not None:
+                self.drafts.assign(self.journal.path)
             await asyncio.to_thread(write_drafts, self._state_dir, self.root, self.drafts)
 
     async def _resume(self, resumed: Replay) -> None:

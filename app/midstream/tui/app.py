@@ -315,12 +315,9 @@ class MidstreamApp(App[None]):
             UserError: It cannot be opened; the current session goes on.
         """
         former, session = self.session, await self._new_session(journal)
+        if former is not None:
+            await session.take_drafts(former)
         self.review.detach()
-        if former is not None and former.drafts is not None and session.drafts is not None:
-            session.drafts.sent[:] = former.drafts.sent
-            session.drafts.draft = former.drafts.draft
-            session.drafts.pasted = former.drafts.pasted
-            session.drafts.wrap = former.drafts.wrap
         self.session = session
         self.review.attach(session)
         if former is not None:

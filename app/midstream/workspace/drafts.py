@@ -29,6 +29,8 @@ class Drafts:
         draft: The unsent text.
         pasted: Pasted blocks in it, which the screen abbreviates.
         sent: Sent instructions, oldest first.
+        journals: Name of the journal of the session that each of them was first sent in, where
+            that has one.
         wrap: Whether long lines wrap on the screen.
     """
 
@@ -36,12 +38,22 @@ class Drafts:
     sent: list[str] = field(default_factory=list[str])
     wrap: bool = False
     pasted: list[str] = field(default_factory=list[str])
+    journals: dict[str, str] = field(default_factory=dict[str, str])
 
     def note(self, text: str, pasted: list[str]) -> bool:
         """Set the unsent text; whether that erased it."""
         erased = bool(self.draft) and not text.strip()
         self.draft, self.pasted = (text, pasted) if text.strip() else ("", [])
         return erased
+
+    def assign(self, journal: Path) -> None:
+        """Note the journal of the session that sent what is new."""
+        for text in self.sent:
+            self.journals.setdefault(text, journal.name)
+
+    def forget(self, journal: Path) -> None:
+        """Drop what was sent in the session of a journal."""
+        self.sent[:] = [text for text in self.sent if self.journals.get(text) != journal.name]
 
 
 def read_drafts(state: Path, root: Path) -> Drafts:
@@ -53,12 +65,14 @@ def read_drafts(state: Path, root: Path) -> Drafts:
     if not isinstance(found, dict):
         return Drafts()
     data = cast("dict[str, Any]", found)
-    draft = data.get("draft")
+    draft, sent = data.get("draft"), _texts(data.get("sent"))
+    known = zip(sent, _texts(data.get("journals")), strict=False)
     return Drafts(
         draft if isinstance(draft, str) else "",
-        _texts(data.get("sent")),
+        sent,
         data.get("wrap") is True,
         _texts(data.get("pasted")),
+        {text: journal for text, journal in known if journal},
     )
 
 
@@ -68,6 +82,7 @@ def write_drafts(state: Path, root: Path, drafts: Drafts) -> None:
     fields = {
         "draft": drafts.draft,
         "sent": kept,
+        "journals": [drafts.journals.get(text, "") for text in kept],
         "wrap": drafts.wrap,
         "pasted": [block for block in drafts.pasted if block in drafts.draft],
     }

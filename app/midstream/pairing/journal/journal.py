@@ -288,8 +288,9 @@ class SessionSummary:
     """What a journal says about its session.
 
     Attributes:
-        instructions: The instructions, oldest first.
-        outcomes: What became of the hunks of each: accepted, rejected and undecided.
+        instructions: What the user asked for, oldest first.
+        outcomes: What became of the hunks of each instruction and of its corrections: accepted,
+            rejected and undecided.
         files: Files of the turns, in order.
         accepted: Accepted hunks.
         rejected: Rejected hunks.
@@ -364,8 +365,14 @@ def summarize(path: Path) -> SessionSummary:
     last = replay.turns[-1] if replay.turns else None
     said = replay.chat + ([] if replay.agent is None else replay.agent.said)
     in_words = (entry["text"] for entry in said if entry.get("role") == "user")
+    asked: list[tuple[str, set[int]]] = []
+    for turn in replay.turns:
+        if asked and turn.correction:
+            asked[-1][1].update(turn.hunks)
+        else:
+            asked.append((turn.instruction, set(turn.hunks)))
     return SessionSummary(
-        instructions=(*(turn.instruction for turn in replay.turns), *in_words),
+        instructions=(*(instruction for instruction, _ in asked), *in_words),
         files=tuple(dict.fromkeys(turn.path for turn in replay.turns)),
         accepted=list(states.values()).count("accepted"),
         rejected=list(states.values()).count("rejected"),
@@ -373,22 +380,10 @@ def summarize(path: Path) -> SessionSummary:
         unfinished=last is not None and last.running,
         outcomes=tuple(
             (
-                sum(states.get(hunk_id) == "accepted" for hunk_id in turn.hunks),
-                sum(states.get(hunk_id) == "rejected" for hunk_id in turn.hunks),
-                len(waiting.intersection(turn.hunks)),
+                sum(states.get(hunk_id) == "accepted" for hunk_id in hunks),
+                sum(states.get(hunk_id) == "rejected" for hunk_id in hunks),
+                len(waiting.intersection(hunks)),
             )
-            for turn in replay.turns
+            for _, hunks in asked
         ),
     )
-
-
-def delete_session(path: Path) -> None:
-    """Delete a journal with all its parts (blocking).
-
-    Raises:
-        JournalInUseError: A running Midstream writes it.
-        WorkspaceError: The system refuses.
-    """
-    from midstream.workspace.journal import delete_journal
-
-    delete_journal(path)

@@ -18,7 +18,6 @@ from midstream.counting import counted
 from midstream.edits.hunks import HunkState
 from midstream.pairing.journal.journal import (
     SessionSummary,
-    delete_session,
     earlier_sessions,
     summarize,
 )
@@ -32,6 +31,7 @@ from midstream.tui.widgets.row_list import ListRow, Piece
 
 if TYPE_CHECKING:
     from midstream.pairing.journal.journal import SessionInfo
+    from midstream.pairing.session import PairingSession
 
 MAX_READ_BYTES: Final = 24_000_000
 """Journals with more bytes are listed, but not followed for their counts."""
@@ -238,8 +238,8 @@ class SessionsScreen(PageScreen):
         self.work.run(work)
 
     def action_delete(self) -> None:
-        info = self.info
-        if info is None:
+        info, session = self.info, self.session
+        if info is None or session is None:
             return
         if info.live or self.is_this(info):
             self.notices.say("warning", "That session is open; close it before deleting it.")
@@ -249,13 +249,13 @@ class SessionsScreen(PageScreen):
         lost = f" with {counted(waiting, 'undecided hunk')}" if waiting else ""
         self.notices.ask(
             f"Delete the session of {when(info.changed)}{lost}? Your files stay as they are.",
-            ("delete it", lambda: self._delete(info)),
+            ("delete it", lambda: self._delete(session, info)),
             ("keep it", self.notices.clear),
         )
 
-    def _delete(self, info: SessionInfo) -> None:
+    def _delete(self, session: PairingSession, info: SessionInfo) -> None:
         async def work() -> None:
-            await asyncio.to_thread(delete_session, info.path)
+            await session.delete_earlier(info.path)
             self.infos = [other for other in self.infos if other.path != info.path]
             self._on_deleted(info.path)
             self.show_all()
