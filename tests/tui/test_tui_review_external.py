@@ -221,6 +221,24 @@ async def test_lines_that_were_put_back_have_their_own_colours(
         assert [syntax.spans(row) for row in kept()] == [own.spans(0), own.spans(1)]
 
 
+async def test_a_new_file_and_a_deleted_one_take_the_full_width(project: Path) -> None:
+    bill = project / "pkg" / "bill.py"
+    bill.write_text(BILL)
+    async with on_stage(project, size=(200, 40)) as stage:
+        await reviewing(stage)
+        bill.unlink()
+        (project / "pkg" / "fresh.py").write_text("x = 1\n")
+        (project / "pkg" / "things.py").write_text("y = 2\n")
+        await stage.until(lambda: len(stage.session.hunks.undecided()) == 3, "three hunks")
+        for path, split in (("bill", False), ("fresh", False), ("things", True)):
+            await stage.open(f"pkg/{path}.py")
+            assert stage.view.split is split, path
+        await stage.open("pkg/fresh.py")
+        await stage.press("t")
+        assert not stage.view.split
+        assert "side by side; this file has one side only" in stage.notice
+
+
 async def test_a_moved_file_is_shown_and_decided_as_one(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

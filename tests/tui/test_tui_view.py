@@ -173,6 +173,26 @@ def test_split_puts_what_replaces_beside_what_is_replaced() -> None:
     assert [view.written_at(y) for y in range(len(shown))] == [0, 1, 2, 3, 4]
 
 
+def one_sided(lines: list[str], new: str) -> list[bool]:
+    """Whether the rows are of one side: while they are written, then, and once all is rejected."""
+    proposal, hunks, view = view_of(lines)
+    proposal.begin(0, len(lines))
+    seen: list[bool] = []
+    reject = lambda: [hunks.reject(hunk.id) for hunk in hunks.undecided()]  # noqa: E731
+    for step in (lambda: proposal.feed(new), proposal.finish, reject):
+        step()
+        rows(view)
+        seen.append(view.one_sided)
+    return seen
+
+
+def test_a_file_that_is_all_new_or_all_deleted_has_one_side_whatever_is_decided() -> None:
+    assert one_sided([], "a\nb\n") == [True] * 3
+    assert one_sided(["a", "b"], "") == [False, True, True]
+    assert one_sided(["a", "b"], "a\nb\nc\n") == [False] * 3
+    assert one_sided(["a", "b"], "c\n") == [False] * 3
+
+
 def test_accepted_rows_keep_their_old_numbers_when_they_are_part_of_the_base() -> None:
     proposal, hunks, view = view_of(["a", "b", "c", "d", "e"])
     proposal.begin(0, 5)

@@ -287,6 +287,15 @@ def test_a_line_put_back_has_its_number_on_both_sides() -> None:
     assert [half.split() for half in text.split(UNICODE.side)] == [["42", "x", "=", "1"]] * 2
 
 
+def test_a_line_that_the_model_has_not_reached_is_on_both_sides() -> None:
+    palette = load_themes(themes_dir())[0]["midnight"]
+    painter = SplitPainter(palette, UNICODE, 80, 3, focused=True)
+    row = ViewRow(Look.UNREAD, 3, 41, "x = 1", line=3)
+    text = painter.paint_both(row, (), Marks(), (), Marks())[0].text
+    old, new = (half.split() for half in text.split(UNICODE.side))
+    assert (old, new) == (["4", "x", "=", "1"], ["x", "=", "1"]), "its number is not known yet"
+
+
 def test_sides_scroll_to_what_has_changed_and_no_further_than_to_its_start() -> None:
     palette = load_themes(themes_dir())[0]["midnight"]
     painter = SplitPainter(palette, UNICODE, 80, 3, focused=True)

@@ -539,7 +539,6 @@ def _stands_out(style: Style, ground: Style) -> bool:
     return bool(style.underline) or style.bgcolor != ground.bgcolor
 
 
-_LEFT_ONLY: Final = frozenset({Look.DELETED, Look.UNREAD})
 _RIGHT_ONLY: Final = frozenset({Look.ADDED, Look.REJECTED, Look.PENDING, Look.WRITING})
 
 
@@ -574,9 +573,9 @@ class SplitPainter(RowPainter):
             return self.paint(row, spans, marks, left=left)
         old, new = row.beside, row
         old_spans, old_marks = beside_spans, beside_marks
-        if row.look in _LEFT_ONLY or row.look not in _RIGHT_ONLY:
+        if row.look not in _RIGHT_ONLY:
             old, old_spans, old_marks = row, spans, marks
-        right = None if row.look in _LEFT_ONLY else new
+        right = None if row.look is Look.DELETED else new
         if not self.wrap:
             left = max(left, self._shift((old, old_marks), (right, marks)))
         olds = self._side(old, old_spans, old_marks, marks, row, left, is_left=True)
@@ -620,12 +619,14 @@ class SplitPainter(RowPainter):
             return [self._fit(lead, inks.ground, self.side)]
         # Lines put back have no number in the base text: another program took them out of it.
         number = shown.old if is_left and shown.old is not None else shown.new
+        if shown.look is Look.UNREAD and not is_left:
+            number = None  # It grows with every line above, see ``_number``.
         digits = " " * self.digits if number is None else f"{number + 1:>{self.digits}}"
         numbers = self._cursor_numbers(inks) if marks.cursor else inks.role("muted")
         sign, role = self._sign(shown)
         lead += [Segment(f"{digits} ", numbers), Segment(f"{sign} ", inks.role(role))]
         code = self._code(shown, spans, own_marks, inks)
-        own = is_left == (row.look in _LEFT_ONLY)
+        own = is_left == (row.look is Look.DELETED)
         note = self._note(row, marks, inks) if own else []
         if not self.wrap:
             keep = self._extent(shown, own_marks)[1] - left

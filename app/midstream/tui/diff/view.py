@@ -287,6 +287,8 @@ class FileView:
         """Whether only the changes and some lines around them are shown."""
         self.split = False
         """Whether what is deleted and what replaces it share a row."""
+        self.one_sided = False
+        """Whether the rows are all of the old text or all of the new one, decided or not."""
         self.closed: frozenset[int] = frozenset()
         """Rejected hunks whose rejected lines are folded to one row."""
         self._rejected: frozenset[int] = frozenset()
@@ -366,6 +368,7 @@ class FileView:
         size, self.writing = 0, None
         firsts, places = self._firsts, self._places
         streaming = {n for n, runs in enumerate(self.segments) if not runs.segment.finished}
+        old = new = False
         for block in self._blocks:
             block.first = size
             firsts.append(size)
@@ -373,9 +376,14 @@ class FileView:
             if (hunk := block.hunk) is not None:
                 first = places[hunk.id][0] if hunk.id in places else block.first
                 places[hunk.id] = (first, size)
+                old |= hunk.deleted > 0
+                new |= hunk.added > 0
+            else:
+                new = True
+                old |= block.look is not Look.PENDING
             if block.segment in streaming and block.rows:
                 self.writing = size - 1
-        self.size = size
+        self.size, self.one_sided = size, not (old and new)
 
     def _add_segment(self, number: int, runs: SegmentRuns, shift: int) -> int:
         """The rows of a segment; returns how far later lines have moved."""

@@ -84,7 +84,9 @@ class Show(Controller):
             "unified": "unified",
             "split": "side by side",
         }
-        self._notices.say("info", f"Layout: {words[pane.layout_choice]}.")
+        one = pane.layout_choice == "split" and pane.view is not None and pane.view.one_sided
+        why = "; this file has one side only" if one else ""
+        self._notices.say("info", f"Layout: {words[pane.layout_choice]}{why}.")
         self._state.refresh()
 
     def wrap(self) -> None:

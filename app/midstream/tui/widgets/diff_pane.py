@@ -583,7 +583,8 @@ class DiffPane(PaneWindow, can_focus=True):
     @property
     def automatic_layout(self) -> str:
         """What ``auto`` is for this file and this width: ``unified`` or ``split``."""
-        changed = self.view is not None and bool(self.view.segments)
+        view = self.view
+        changed = view is not None and bool(view.segments) and not view.one_sided
         return "split" if changed and self.size.width >= SPLIT_FROM else "unified"
 
     def _apply_layout(self) -> None:
@@ -591,7 +592,7 @@ class DiffPane(PaneWindow, can_focus=True):
         if view is None:
             return
         choice = self.automatic_layout if self.layout_choice == "auto" else self.layout_choice
-        split = choice == "split"
+        split = choice == "split" and not view.one_sided
         if split == view.split:
             return
         here = view.row(self.cursor)
