@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from midstream.settings.store import change_file, check_document, file_text
-from midstream.workspace import atomic
+from midstream.workspace import atomic, handles
 from midstream.workspace.checkpoints import FolderStore, GitStore, SavedFile
 from midstream.workspace.content import content_digest
 from midstream.workspace.drafts import Drafts, read_drafts, write_drafts
@@ -137,10 +137,11 @@ def run_until_flush(
     return left[0] >= 0  # Otherwise it failed in another thread.
 
 
-@pytest.mark.parametrize("eager", [False, True])
+@pytest.mark.parametrize(("eager", "most_open"), [(False, 200), (True, 200), (False, 1)])
 def test_a_batch_is_whole_or_undone_after_a_power_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eager: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eager: bool, most_open: int
 ) -> None:
+    monkeypatch.setattr(handles, "_MAX_OPEN", most_open)
     root, state = tmp_path / "project", tmp_path / "state"
     seen: set[str] = set()
     for count in range(100):
