@@ -238,9 +238,12 @@ async def test_no_repository_says_so_and_what_to_do(project: Path) -> None:
 async def test_with_nothing_accepted_it_says_so_and_keys_go_to_the_page(stage: Stage) -> None:
     await answered(stage)
     screen = await at_the_files(stage)
-    assert "Nothing was accepted in this session" in screen.notice.text
-    assert "beside the code, a accepts the hunk" in screen.notice.text
+    await stage.until(lambda: shown(screen, "change"), "why it is empty")
+    words = " ".join(shown(screen, "change").split())
+    assert words.startswith("Nothing was accepted in this session")
+    assert "beside the code, a accepts the hunk" in words
     assert rows(screen) == []
+    assert (screen.detail.region.x, screen.detail.region.y) == (0, screen.list.region.y + 1)
     await stage.until(lambda: screen.list.has_focus, "no message to write")
     await stage.press("q")
     assert stage.app.screen is stage.screen

@@ -47,7 +47,9 @@ def folder(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def test_without_hunks_the_page_says_what_it_is_for(folder: Path) -> None:
     async with on_stage(folder) as stage:
         screen = await page(stage, "equals_sign", WalkScreen)
-        assert [row.strip() for row in rows(screen)] == ["nothing to walk through yet"]
+        assert rows(screen) == []
+        assert screen.detail.region.x == 0, "the words take the place of the rows"
+        assert "Nothing to walk through yet." in shown(screen, "about")
         assert "decided at once" in shown(screen, "about")
         assert "(V on the main screen)" in " ".join(shown(screen, "about").split())
         assert hints(screen) == ["esc back", "? keys"]

@@ -251,13 +251,14 @@ class CommitScreen(PageScreen):
         if rows and self.recent and narrow and len(rows) < MAX_ROWS and self.size.height >= LOW:
             words = self.glyphs.separator.join(f" {visible(s)} " for s in self.recent).strip()
             rows.append(ListRow(None, ((" Recent  ", "muted"), (words, "muted"))))
-        self.list.styles.height = min(max(len(rows), 1), MAX_ROWS) if narrow else "1fr"
+        self.list.styles.height = min(max(len(rows), 1), MAX_ROWS) if narrow or not rows else "1fr"
         if rows and self.recent and not narrow:
             rows += [ListRow(None, ()), ListRow(None, ((" Recent commits", "muted!"),))]
             rows += [ListRow(None, ((f"  {visible(s)}", "muted"),)) for s in self.recent]
-        self.list.show(rows)
+        self.show_rows(rows)
         self.show_detail()
-        self._show_trouble(changes)
+        if changes.trouble:
+            self.notice.show("warning", changes.trouble)
         self.show_keys()
 
     def _row(self, file: FileChange) -> ListRow:
@@ -282,19 +283,6 @@ class CommitScreen(PageScreen):
         right = ((f"  {_UNKEPT[0]:>13}", _UNKEPT[1]),) if unkept else ()
         return ListRow(f"{_OTHER}{other.path}", (mark, (visible(other.path), "foreground")), right)
 
-    def _show_trouble(self, changes: Changes) -> None:
-        if changes.trouble:
-            self.notice.show("warning", changes.trouble)
-        elif not changes.files and not changes.others and not self.notice.is_shown:
-            key = self.services.key_for("hunk.accept")
-            self.notice.show(
-                "info",
-                self.worded(
-                    f"Nothing was accepted in this session, so there is nothing to commit; "
-                    f"beside the code, {key} accepts the hunk under the cursor."
-                ),
-            )
-
     def show_detail(self) -> None:
         """What a commit changes in the file under the cursor, or why git did not commit."""
         file, palette, value = self.file, self.palette, self.list.value or ""
@@ -318,6 +306,13 @@ class CommitScreen(PageScreen):
             else:
                 text.append("reading it\n", palette.style("muted"))
                 self._read_other(title)
+        elif self.changes is not None and not self.list.rows:
+            key = self.services.key_for("hunk.accept")
+            words = (
+                "Nothing was accepted in this session, so there is nothing to commit; "
+                f"beside the code, {key} accepts the hunk under the cursor."
+            )
+            text = Text(self.worded(words), palette.style("foreground"))
         self.detail.show(text, title)
 
     def _facts(self, file: FileChange) -> Iterator[tuple[str, str]]:

@@ -31,7 +31,7 @@ from midstream.tui.widgets.close_mark import CloseMark
 from midstream.tui.widgets.fields import EntryRow
 from midstream.tui.widgets.key_bar import KeyBar, KeyHint, answer_hints
 from midstream.tui.widgets.line_api import Painted
-from midstream.tui.widgets.row_list import RowList
+from midstream.tui.widgets.row_list import ListRow, RowList
 from midstream.words import in_review
 
 if TYPE_CHECKING:
@@ -170,6 +170,11 @@ class PageScreen(EagerScreen):
     @abstractmethod
     def show_detail(self) -> None:
         """Show what the row under the cursor is about."""
+
+    def show_rows(self, rows: Sequence[ListRow]) -> None:
+        """Show these rows; without any, the details take the page and say why."""
+        self.set_class(not rows, "-empty")
+        self.list.show(rows)
 
     def on_mount(self) -> None:
         self.focus_first()

@@ -96,13 +96,15 @@ class SessionsScreen(PageScreen):
             (tilde(self.services.users_folder), "foreground"),
             (counted(count, "session") if self.read else "reading", "muted"),
         )
+        if not self.read:
+            return
         heading = ListRow(None, ((f" {'last used':<{_WHEN}}asked for", "muted"),))
         states = [self._state(info) for info in self.infos]
         width = max((len(words) for words, _ in states), default=0)
         rows = [
             self._row(info, state, width) for info, state in zip(self.infos, states, strict=True)
         ]
-        self.list.show([heading, *rows] if rows else [])
+        self.show_rows([heading, *rows] if rows else [])
         self.show_detail()
         self.show_keys()
 
@@ -151,13 +153,12 @@ class SessionsScreen(PageScreen):
         text = Text(no_wrap=False, overflow="fold")
         muted, plain = palette.style("muted"), palette.style("foreground")
         if info is None:
-            if self.read:
-                text.append("No sessions of this folder are kept yet.\n\n", plain)
-                text.append(
-                    "A journal begins with the first instruction; the newest twenty are kept. "
-                    "With journal = false in the settings, none is written.",
-                    muted,
-                )
+            text.append("No sessions of this folder are kept yet.\n\n", plain)
+            text.append(
+                "A journal begins with the first instruction; the newest twenty are kept. "
+                "With journal = false in the settings, none is written.",
+                muted,
+            )
             self.detail.show(text)
             return
         summary = self.summaries.get(info.path.name)

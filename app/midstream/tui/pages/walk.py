@@ -97,10 +97,7 @@ class WalkScreen(PageScreen):
             (f"{key} follows {'the walk' if through.on else 'the files'}", "muted"),
         )
         self._parts, self._groups = {}, {}
-        rows = [*self._single_rows(everything), *self._group_rows()]
-        if not rows:
-            rows = [ListRow(None, ((" nothing to walk through yet", "muted"),))]
-        self.list.show(rows)
+        self.show_rows([*self._single_rows(everything), *self._group_rows()])
         self.show_detail()
         self.show_keys()
 
@@ -158,7 +155,8 @@ class WalkScreen(PageScreen):
         present = through.present(self._parts.get(self.list.value or "", ()))
         title = ""
         if not self._parts:
-            text.append(self._purpose(), plain)
+            text.append("Nothing to walk through yet.\n\n", plain)
+            text.append(self._purpose(), muted)
         if (group := self.group) is not None:
             title = group.kind.value
             text.append(f"{visible(group.why)}\n", plain)
