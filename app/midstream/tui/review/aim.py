@@ -10,6 +10,7 @@ from textual.timer import Timer
 from midstream.errors import UserError
 from midstream.pairing.request.question import Question
 from midstream.tui.review.controller import Controller, Shared
+from midstream.tui.visible import visible
 from midstream.tui.widgets.composer import ASK_HINT, HINT, REDIRECT_HINT
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ class Aim(Controller):
             does = "ask about the code" if asks else "write to the model"
             does = "redirect the model" if redirecting else does
             if session is not None and session.agent.on:
-                does = f"write to {session.agent.title}"
+                does = f"write to {visible(session.agent.title)}"
             hint = f"press {self._services.key_for('compose')} to {does}"
         self._composer.field.placeholder = hint
         if session is not None and session.agent.on:
