@@ -40,9 +40,9 @@ LEAVE_S: Final = 2.0
 SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 _blocking: Final[set[int]] = set()
+"""Processes that threads wait for."""
 _borrowers: Final[set[subprocess.Popen[bytes]]] = set()
 """Programs of the user's that have the terminal."""
-"""Processes that threads wait for."""
 _MAX_OUTPUT: Final = 256 << 20
 _MAX_ERRORS: Final = 1 << 20
 _STEP_S: Final = 0.05

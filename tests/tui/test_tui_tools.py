@@ -6,16 +6,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.app import App, ComposeResult
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 
-from midstream.agents.messages import AgentToolCall
+from midstream.agents.messages import AgentToolCall, ToolDiff
 from midstream.pairing.chat.entries import QuestionState, ToolUse
 from midstream.resources import themes_dir
-from midstream.tui.conversation.tools import ToolLine, ToolLines
+from midstream.tui.conversation.tools import MAX_DIFF_LINES, ToolLine, ToolLines
 from midstream.tui.glyphs import UNICODE
 from midstream.tui.themes import load_theme
 from midstream.tui.widgets import line_api
@@ -23,7 +24,7 @@ from midstream.tui.widgets import line_api
 PALETTE = load_theme(themes_dir() / "midnight.toml")
 
 
-def used(number: int, **facts: str) -> ToolUse:
+def used(number: int, **facts: Any) -> ToolUse:
     return ToolUse(AgentToolCall(f"t{number}", f"use {number}", status="completed", **facts))
 
 
@@ -100,6 +101,15 @@ async def test_what_is_unfolded_or_asked_about_has_more_rows() -> None:
         await pilot.pause()
         assert rows(widget) == ["? use 0", "rm -r build", "✓ use 1", "✓ use 2"]
         assert widget.lines[0].opens == ""
+
+
+async def test_of_a_large_edit_the_first_lines_are_shown() -> None:
+    before, after = ("".join(f"{n} {word}\n" for n in range(9000)) for word in ("is", "was"))
+    use = used(0, diffs=(ToolDiff("/work/a.py", f"one\n{before}", f"one\n{after}"),))
+    use.question = QuestionState.OPEN
+    async with shown([use]) as (_, widget):
+        lines = [f"- {number} is" for number in range(MAX_DIFF_LINES)]
+        assert rows(widget) == ["? use 0", "a.py", *lines, "… many more lines"]
 
 
 async def test_a_long_title_is_cut_where_the_row_ends() -> None:

@@ -242,7 +242,7 @@ def new_journal(top: Path) -> None:
     with contextlib.closing(Journal.create(top, top, max_bytes=2000)) as journal:
         for number in range(40):
             journal.append("step", number=number, text="x" * 100)
-            journal.flush()
+            journal.flush(sync=number == 0)
         journal.close()
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from midstream.edits.lcs import line_edits
 from midstream.pairing.chat.entries import QuestionState, ToolUse
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from midstream.agents.messages import ToolDiff
     from midstream.edits.hunks import Hunk
     from midstream.pairing.review.agent_conversation import AgentConversation
@@ -19,15 +21,75 @@ SignedLine: TypeAlias = tuple[str, str]
 """``-`` or ``+``, and a line."""
 
 
+_MAX_LINES: Final = 4_000
+"""Lines that are compared of each text: keys wait for that, and an agent may send any number."""
+_MAX_CHARACTERS: Final = 200_000
+"""The same in characters."""
+
+
+class ChangedLines(NamedTuple):
+    """The lines that an edit takes away and adds, in order, each with its sign.
+
+    Attributes:
+        lines: The lines; of a large edit the first ones.
+        whole: Whether these are all.
+    """
+
+    lines: tuple[SignedLine, ...]
+    whole: bool
+
+
 @lru_cache(256)  # it is asked for each hunk, and as often as anything is said
-def changed_lines(old: str, new: str) -> tuple[SignedLine, ...]:
-    """The lines that an edit takes away and adds, in order, each with its sign."""
-    before = old.splitlines()
+def changed_lines(old: str, new: str) -> ChangedLines:
+    """The lines that an edit changes, as far as they are found quickly."""
+    texts = _parts_that_differ(old, new)
+    before, after = (text[:_MAX_CHARACTERS].splitlines() for text in texts)
+    whole = max(map(len, texts)) <= _MAX_CHARACTERS and max(len(before), len(after)) <= _MAX_LINES
+    before, after = before[:_MAX_LINES], after[:_MAX_LINES]
+    edits = line_edits(before, after)
+    if not whole and len(edits) > 1:
+        edits.pop()  # What was left out may have its lines.
     changed: list[SignedLine] = []
-    for edit in line_edits(before, new.splitlines()):
+    for edit in edits:
         changed += (("-", line) for line in before[edit.start : edit.stop])
         changed += (("+", line) for line in edit.lines)
-    return tuple(changed)
+    return ChangedLines(tuple(changed), whole)
+
+
+def place_of_edit(lines: Sequence[str], old: str, new: str) -> int | None:
+    """The line of a file at which an edit begins, if its old text is there once (blocking)."""
+    before, after = old.splitlines(), new.splitlines()
+    if not before or before == after:
+        return None
+    text, wanted = ("\n".join(("", *part, "")) for part in (lines, before))
+    at = text.find(wanted)
+    if at < 0 or text.find(wanted, at + 1) >= 0:
+        return None
+    pairs = enumerate(zip(before, after, strict=False))
+    same = next((n for n, (one, other) in pairs if one != other), min(len(before), len(after)))
+    return min(text.count("\n", 0, at) + same, len(lines) - 1)
+
+
+def _parts_that_differ(old: str, new: str) -> tuple[str, str]:
+    """Two texts without the lines that both begin with and those that both end with."""
+    shared = _shared(old, new, min(len(old), len(new)))
+    start = old.rfind("\n", 0, shared) + 1
+    shared = _shared(old, new, min(len(old), len(new)) - start, at_end=True)
+    stop = old.find("\n", len(old) - shared) + 1 or len(old)
+    return old[start:stop], new[start : len(new) - len(old) + stop]
+
+
+def _shared(old: str, new: str, most: int, *, at_end: bool = False) -> int:
+    """How many characters two texts have in common at their beginning or end, at most ``most``."""
+    known = 0
+    while known < most:
+        middle = (known + most + 1) // 2
+        part = slice(-middle, -known or None) if at_end else slice(known, middle)
+        if old[part] == new[part]:
+            known = middle
+        else:
+            most = middle - 1
+    return known
 
 
 def files_of(use: ToolUse) -> tuple[str, ...]:
@@ -46,8 +108,9 @@ def relative_to(root: Path, path: str) -> str:
 
 
 def shared_lines(diff: ToolDiff, hunk: Hunk) -> frozenset[SignedLine]:
-    """The changed lines that an edit and a hunk have in common."""
-    return _changes_of(hunk).intersection(changed_lines(diff.old or "", diff.new))
+    """The changed lines that an edit and a hunk have in common; a large edit is not searched."""
+    changed = changed_lines(diff.old or "", diff.new)
+    return _changes_of(hunk).intersection(changed.lines if changed.whole else ())
 
 
 def _changes_of(hunk: Hunk) -> frozenset[SignedLine]:

@@ -252,13 +252,14 @@ class ToolLines(Painted):
             path = diff.path.removeprefix(f"{self._root}/")
             text.append(f"\n  {visible(path)}", style("muted"))
             changed = changed_lines(diff.old or "", diff.new)
-            for sign, words in changed[: max(left, 0)]:
+            for sign, words in changed.lines[: max(left, 0)]:
                 side = "deleted" if sign == "-" else "added"
                 colour = style(f"{side}_sign") + self._palette.ground(side)
                 text.append("\n  ").append(f"{sign} {visible(words)}", colour)
-            if len(changed) > left:
-                text.append(f"\n  … {len(changed) - max(left, 0)} more lines", style("muted"))
-            left -= len(changed)
+            if (more := len(changed.lines) - max(left, 0)) > 0 or not changed.whole:
+                count = f"{more} more" if changed.whole else "many more"
+                text.append(f"\n  … {count} lines", style("muted"))
+            left -= len(changed.lines)
         if not call.diffs and call.text:
             text.append(f"\n  {visible(call.text.splitlines()[0])}", style("muted"))
 

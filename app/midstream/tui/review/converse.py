@@ -8,10 +8,9 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from midstream.edits.lcs import line_edits
 from midstream.errors import UserError
 from midstream.pairing.chat.entries import last_answer, named_places
-from midstream.pairing.review.agent_edits import files_of, relative_to, shared_lines
+from midstream.pairing.review.agent_edits import files_of, place_of_edit, relative_to, shared_lines
 from midstream.tui.conversation.messages import MAX_QUESTION_LENGTH
 from midstream.tui.notices import Choice, ScreenWork
 from midstream.tui.pages.picker import PickerScreen
@@ -257,7 +256,7 @@ class Converse(Controller):
                 self._pane.go_to(rows[0])
                 return
             if diff.old:
-                self._go_to_edit(diff.old, diff.new)
+                await self._go_to_edit(diff.old, diff.new)
                 return
 
     def places(self) -> None:
@@ -436,19 +435,15 @@ class Converse(Controller):
         if is_file and rel != self._state.path:
             await self._navigate.open_path(rel, focus=False)
         if diff.old and rel == self._state.path:
-            self._go_to_edit(diff.old, diff.new)
+            await self._go_to_edit(diff.old, diff.new)
 
-    def _go_to_edit(self, old: str, new: str) -> None:
+    async def _go_to_edit(self, old: str, new: str) -> None:
         """Show the first line that an edit changes, if its old text is there once."""
-        wanted, view = old.splitlines(), self._state.view
-        size = len(wanted)
-        if view is None or not size:
+        if (view := self._state.view) is None:
             return
-        lines = list(view.proposal.composed().lines)
-        places = [at for at in range(len(lines) - size + 1) if lines[at : at + size] == wanted]
-        edits = line_edits(wanted, new.splitlines())
-        if len(places) == 1 and edits:
-            at = min(places[0] + edits[0].start, len(lines) - 1)
+        lines = view.proposal.composed().lines
+        at = await asyncio.to_thread(place_of_edit, lines, old, new)
+        if at is not None and view is self._state.view:
             self._pane.go_to(view.row_of_base(view.to_base(at)), centre=True)
 
     def _relative(self, path: str) -> str:
