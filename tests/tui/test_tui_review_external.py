@@ -12,6 +12,7 @@ from textual.timer import Timer
 from midstream.code.lexing import LineLexer
 from midstream.pairing.files import put_backs
 from midstream.pairing.status import ExternalHunksAdded, FileChangedOnDisk
+from midstream.settings import Settings
 from midstream.tui.diff.view import Look
 from midstream.tui.pages.help import HelpScreen
 from midstream.tui.pages.picker import PickerScreen
@@ -166,6 +167,27 @@ async def test_a_review_that_was_begun_is_decided_at_once(project: Path, begun: 
         else:
             await stage.press("a")
             await stage.until(lambda: len(store.undecided()) == 1, "kept by a key")
+
+
+async def test_a_new_review_offers_the_session_in_which_hunks_were_kept(project: Path) -> None:
+    bill = project / "pkg" / "bill.py"
+    bill.write_text(BILL)
+    make_repo(project)
+    bill.write_text(AFTER)
+    settings = Settings(attention=False)
+    async with on_stage(project, settings=settings, review=True) as stage:
+        await stage.until(lambda: stage.pane.undecided_hunk is not None, "the first is shown")
+        await stage.press("a")
+        await stage.until(lambda: len(stage.session.hunks.undecided()) == 1, "kept")
+        assert stage.choices == ()
+    async with on_stage(project, settings=settings, review=True) as stage:
+        await stage.until(lambda: stage.choices, "the offer")
+        assert "1 of these 2 hunks was kept in the session of today" in stage.notice
+        assert len(stage.session.hunks.undecided()) == 2
+        await stage.press("1")
+        await stage.until(lambda: len(stage.session.hunks.undecided()) == 1, "as it was left")
+        await stage.press("a")
+        await stage.until(lambda: not stage.session.hunks.undecided(), "it goes on there")
 
 
 async def test_a_review_begins_at_a_change_of_the_first_line(project: Path) -> None:

@@ -29,9 +29,11 @@ from midstream.pairing.files.put_backs import RecentWrites
 from midstream.pairing.guard import Guard
 from midstream.pairing.journal.entries import AgentEntry
 from midstream.pairing.journal.journal import (
+    EarlierReview,
     Replay,
     ResumeError,
     SessionJournal,
+    earlier_review,
     unreadable_journal,
 )
 from midstream.pairing.models.disclosures import (
@@ -385,6 +387,11 @@ class PairingSession:
         if former.drafts is not None and self.drafts is not None:
             await former._write_drafts()
             self.drafts, former.drafts = former.drafts, None
+
+    async def earlier_review(self) -> EarlierReview | None:
+        """The ended session in which hunks were kept that wait in the review which has begun."""
+        await self.review.begun()
+        return await asyncio.to_thread(earlier_review, self.root, self.hunks.waiting())
 
     async def delete_earlier(self, journal: Path) -> None:
         """Delete an earlier session of this folder and what was sent in it.

@@ -300,6 +300,8 @@ class MidstreamApp(App[None]):
         if self._open_file is not None:
             self.review.navigate.show_path(self._open_file, focus=False)
         self.review.steer.send_held()
+        if self.begins_review and self._resume is None and self._agent is None:
+            self.review.start.offer_earlier()
         wrong = [
             *self._theme_troubles(),
             *key_troubles(self.settings.keys, self.settings.key_binds),

@@ -678,6 +678,35 @@ async def test_what_is_written_while_the_program_does_not_run_is_reviewed(
         assert (root / "other.py").read_text() == "x = 1\n"
 
 
+async def test_a_review_knows_the_session_in_which_its_hunks_were_kept(
+    root: Path, settings: Settings, endpoint: Endpoint, state: Path
+) -> None:
+    make_binary = (root / "logo.bin").write_bytes
+    make_binary(b"\0one")
+    git(root, "add", "logo.bin")
+    make_binary(b"\0two")
+    async with reviewing(root, settings, endpoint) as session:
+        assert await session.earlier_review() is None, "its own journal is no earlier one"
+        first, *rest = session.hunks.undecided("run.py")
+        (logo,) = session.hunks.undecided("logo.bin")
+        assert await session.decisions.accept(first.id)
+        assert await session.decisions.accept(logo.id)
+    kept = Journal.latest(state, root)
+    make_binary(b"\0six")
+    async with reviewing(root, settings, endpoint) as session:
+        earlier = await session.earlier_review()
+        assert earlier is not None
+        assert (earlier.path, str(earlier)) == (kept, "1 of these 3 hunks was kept")
+        assert await session.decisions.reject(rest[0].id)
+    (root / "run.py").write_text(AFTER.replace("work(33)", "work(34)"))
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        assert session.hunks.undecided("run.py")
+        assert await session.earlier_review() is None, "what was kept has changed since"
+
+
 async def test_what_is_written_meanwhile_to_an_open_file_is_reviewed(
     root: Path, settings: Settings, endpoint: Endpoint, state: Path
 ) -> None:

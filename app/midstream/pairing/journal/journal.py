@@ -8,12 +8,14 @@ Its entries are defined in ``pairing.journal.entries``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
 from midstream.pairing.contents import wanted_digest
 from midstream.pairing.journal.entries import (
@@ -34,6 +36,7 @@ from midstream.pairing.status import TurnStatus
 from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
+    from midstream.edits.hunks import Hunk
     from midstream.edits.proposal import FileProposal
     from midstream.guard.secrets import SecretReader
     from midstream.pairing.journal.entries import (
@@ -44,6 +47,12 @@ if TYPE_CHECKING:
     )
     from midstream.workspace.journal import Journal, JournalEntry
     from midstream.workspace.journal import SessionInfo as SessionInfo  # what the screen may name
+
+
+MAX_COMPARED: Final = 10
+"""Ended sessions that a review which begins is compared with."""
+MAX_REPLAYED_BYTES: Final = 2_000_000
+"""Longer journals are not replayed unasked."""
 
 
 class ResumeError(UserError):
@@ -320,6 +329,53 @@ def earlier_sessions(root: Path) -> list[SessionInfo]:
     from midstream.workspace.paths import state_dir
 
     return sessions(state_dir(), root)
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierReview:
+    """An ended session in which hunks were kept that wait again.
+
+    Attributes:
+        path: Its journal.
+        changed: When something was last written to it, seconds since the epoch.
+        kept: How many of the hunks were kept.
+        of: How many wait.
+    """
+
+    path: Path
+    changed: float
+    kept: int
+    of: int
+
+    def __str__(self) -> str:
+        if self.of == 1:
+            return "This hunk was kept"
+        return (
+            f"{self.kept:,} of these {self.of:,} hunks {'was' if self.kept == 1 else 'were'} kept"
+        )
+
+
+def earlier_review(root: Path, waiting: Collection[Hunk]) -> EarlierReview | None:
+    """The one of the last ended sessions in which most of some hunks were kept (blocking).
+
+    Files that are decided as a whole do not count: their line may stand for other contents.
+    """
+    wait = Counter((hunk.path, hunk.old, hunk.new) for hunk in waiting)
+    ended = [i for i in earlier_sessions(root) if not i.live and i.size <= MAX_REPLAYED_BYTES]
+    best: EarlierReview | None = None
+    for info in ended[:MAX_COMPARED] if wait else ():
+        with suppress(UserError):
+            earlier = Replay.read(info.path)
+            kept = Counter(
+                (hunk.path, hunk.old, hunk.new)
+                for hunk in earlier.hunks
+                if hunk.external
+                and hunk.state == "accepted"
+                and not is_whole(earlier.files[hunk.path].base)
+            )
+            if (again := (wait & kept).total()) > (0 if best is None else best.kept):
+                best = EarlierReview(info.path, info.changed, again, len(waiting))
+    return best
 
 
 def session_to_resume(root: Path, agent: str | None = None) -> Path | None:

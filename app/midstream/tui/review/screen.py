@@ -144,7 +144,7 @@ class ReviewScreen(EagerScreen):
         self._folder = FolderListing(
             state, services.root, partial(work.beside, group="files"), self._read_folder
         )
-        self._start = StartFacts(state, services, partial(work.beside, group="start"))
+        self.start = StartFacts(shared)
         self._news: list[SessionEvent] = []
         self._changed: dict[str, None] = {}
         """Open files that have changed on disk, until that is said."""
@@ -502,7 +502,7 @@ class ReviewScreen(EagerScreen):
         """Rebuild the file list after files were opened, created or moved."""
         self.panes.composer.offer()
         self.refresh_facts()
-        self._start.read()
+        self.start.read()
 
     @on(Composer.Listed)
     def _listed(self) -> None:

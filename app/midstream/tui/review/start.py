@@ -1,58 +1,60 @@
-"""Further facts for the welcome: earlier sessions, and edits that suit this code.
+"""What a session begins with: earlier ones to go on with, and edits that suit this code.
 
-Both are read once, in the background, after the folder is listed; nothing waits for them.
+All is read once, in the background; nothing waits for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from midstream.tui.clock import when
+from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.widgets.welcome import Recent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from midstream.tui.notices import Work
-    from midstream.tui.review.state import ReviewState
-    from midstream.tui.services import AppServices
 
 MAX_RECENT: Final = 3
 """Recent sessions that are listed."""
-MAX_READ_BYTES: Final = 2_000_000
-"""Bytes of a journal that is replayed for it."""
 
 
-class StartFacts:
-    """Reads them into the state, once.
+class StartFacts(Controller):
+    """Reads the facts of the welcome into the state, once, and offers an earlier review."""
 
-    Args:
-        state: Gets them.
-        services: The application.
-        start: Runs a coroutine in the background.
-    """
-
-    def __init__(
-        self,
-        state: ReviewState,
-        services: AppServices,
-        start: Callable[[Work], object],
-    ) -> None:
-        self._state = state
-        self._services = services
-        self._start = start
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
         self._begun = False
 
     def read(self) -> None:
         """Begin to read, unless that was done."""
         if not self._begun and self._state.listed and self._state.session is not None:
             self._begun = True
-            self._start(self._read)
+            self._work.beside(self._read, "start")
+
+    def offer_earlier(self) -> None:
+        """Offer the session in which hunks of the review that begins were kept."""
+        self._work.beside(self._offer_earlier, "start")
+
+    async def _offer_earlier(self) -> None:
+        session = self._state.session
+        earlier = None if session is None else await session.earlier_review()
+        if earlier is None or session is not self._state.session:
+            return
+
+        def go_on() -> None:
+            self._work.run(lambda: self._services.take_up(earlier.path))
+
+        self._notices.ask(
+            f"{earlier} in the session of {when(earlier.changed)}.",
+            ("go on with that session", go_on),
+            ("read all again", self._notices.clear),
+        )
 
     async def _read(self) -> None:
         # Not needed before the first paint.
-        from midstream.pairing.journal.journal import earlier_sessions, summarize
+        from midstream.pairing.journal.journal import (
+            MAX_REPLAYED_BYTES,
+            earlier_sessions,
+            summarize,
+        )
         from midstream.pairing.request.suggesting import suggest
 
         state, session = self._state, self._state.session
@@ -67,7 +69,7 @@ class StartFacts:
         for info in await asyncio.to_thread(earlier_sessions, session.root):
             if len(state.recent) >= MAX_RECENT:
                 return
-            if info.path == session.journal.path or info.size > MAX_READ_BYTES:
+            if info.path == session.journal.path or info.size > MAX_REPLAYED_BYTES:
                 continue
             summary = await asyncio.to_thread(summarize, info.path)
             if not summary.instructions:
