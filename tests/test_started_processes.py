@@ -278,6 +278,16 @@ def test_programs_are_not_found_in_the_folder(
     assert processes.find_program("./git") == str(hostile / "git"), "the user has named it"
 
 
+def test_a_library_that_runs_git_takes_none_from_the_folder(
+    hostile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run([processes.program("git"), "init", "-q"], check=True)
+    monkeypatch.setenv("PATH", os.pathsep.join((".", os.environ["PATH"])))
+    code = "import midstream.workspace.repo as r, pathlib; r.recent_subjects(pathlib.Path())"
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)
+    assert ran(hostile) == []
+
+
 @pytest.mark.system
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux")
 async def test_the_browser_is_not_taken_from_the_folder(
