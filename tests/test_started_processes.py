@@ -31,6 +31,8 @@ FUNCTIONS = {
     *("create_subprocess_exec", "create_subprocess_shell", "subprocess_exec", "subprocess_shell"),
     *("ProcessPoolExecutor", "open_process", "run_process"),
 }
+# They run `file` or `uname`, which they look for in the working folder, too.
+PLATFORM_FUNCTIONS = {"architecture", "platform", "processor", "uname"}
 
 # Each starts programs through ``processes``; what follows is why that is enough.
 STARTS = {
@@ -85,9 +87,18 @@ def starts_by_itself(tree: ast.Module) -> bool:
             named = {*module.split("."), *(alias.name for alias in node.names)}
             if node.module == "os" and named & {*OS_FUNCTIONS, "*"}:
                 return True
+            if node.module == "platform" and named & (PLATFORM_FUNCTIONS - {"platform"}):
+                return True
+            if (
+                node.module == "platform"
+                and {each.name for each in node.names} & PLATFORM_FUNCTIONS
+            ):
+                return True
         elif isinstance(node, ast.Attribute):
             owner = node.value.id if isinstance(node.value, ast.Name) else ""
             if node.attr in FUNCTIONS or (owner in names_of_os and node.attr in OS_FUNCTIONS):
+                return True
+            if owner == "platform" and node.attr in PLATFORM_FUNCTIONS:
                 return True
         elif isinstance(node, ast.Call) and name_of(node.func) in ("import_module", "__import__"):
             named = {str(each.value) for each in node.args if isinstance(each, ast.Constant)}
@@ -158,6 +169,8 @@ def test_every_process_is_started_by_one_module() -> None:
         "import concurrent.futures\nconcurrent.futures.ProcessPoolExecutor()",
         "from concurrent.futures import ProcessPoolExecutor",
         "import webbrowser",
+        "import platform\nplatform.platform()",
+        "from platform import uname",
         "import importlib\nimportlib.import_module('subprocess')",
         "__import__('subprocess')",
     ],

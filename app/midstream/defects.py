@@ -52,7 +52,8 @@ def report(error: BaseException) -> str:
     """The report of a defect, as text."""
     lines = [
         f"Midstream {__version__}: {brief(error)}",
-        f"Python {platform.python_version()} on {platform.platform()}",
+        f"Python {platform.python_version()} on {platform.system()} {platform.release()} "
+        f"({platform.machine()})",
         ", ".join(f"{name} {_version(name)}" for name in _LIBRARIES),
         "terminal "
         + ", ".join(f"{name}={os.environ.get(name, '')}" for name in ("TERM", "COLORTERM", "LANG")),

@@ -138,6 +138,8 @@ def test_a_wrong_flag_is_one_sentence(
             0o600,
             "and can be guessed; where other machines can connect, it needs 22 or more",
         ),
+        ("x" * 21, 0o600, "has 21 characters and can be guessed"),
+        ("x" * 22, 0o600, "TLS needs both"),
         ("long-enough-" * 3, 0o644, "Every user of this machine can read or write"),
         ("long-enough-" * 3, 0o602, "Every user of this machine can read or write"),
         ("long-enough-" * 3, 0o640, "TLS needs both"),

@@ -54,7 +54,7 @@ def machine_facts() -> dict[str, str]:
     """Return processor, cores, features, system and versions, each as text."""
     model, flags = _processor()
     facts = {
-        "processor": model or platform.processor() or platform.machine(),
+        "processor": model or platform.machine(),
         "cores": str(usable_cores()),
         "features": " ".join(flag for flag in FLAGS if flag in flags),
         "system": f"{platform.system()} {platform.release()}",

@@ -754,7 +754,7 @@ def _mark(kind: bytes, change: bytes) -> str:
 def recent_subjects(root: Path, limit: int = 8) -> list[str]:
     """First lines of the newest commits of the current branch, newest first, without merges."""
     try:
-        # By default GitPython looks for it in the working folder, too, if PATH has a relative entry.
+        # By itself GitPython would take one from the folder, if PATH has a relative entry.
         os.environ.setdefault("GIT_PYTHON_GIT_EXECUTABLE", processes.program("git"))
         import git
 
