@@ -249,6 +249,16 @@ async def test_with_nothing_accepted_it_says_so_and_keys_go_to_the_page(stage: S
     assert stage.app.screen is stage.screen
 
 
+async def test_the_key_of_the_page_is_named_once_something_is_accepted(stage: Stage) -> None:
+    await answered(stage)
+    first, _ = stage.session.hunks.undecided("pkg/things.py")
+    await stage.session.decisions.reject(first.id)
+    await stage.until(lambda: "u undo" in stage.keys, "rejected")
+    assert "C commit" not in stage.keys
+    await accepted(stage, 1)
+    await stage.until(lambda: "C commit" in stage.keys, "accepted")
+
+
 async def test_a_change_that_does_not_fit_the_index_is_a_conflict(stage: Stage, repo: Path) -> None:
     path = repo / "pkg" / "things.py"
     await answered(stage)
@@ -682,6 +692,27 @@ async def test_the_message_is_continued_in_the_users_editor(
     await stage.press("ctrl+g")
     await stage.until(lambda: "false failed" in screen.notice.text, "failure")
     assert screen.message.text == wanted
+
+
+async def test_while_git_commits_no_question_is_open_and_no_key_commits_again(
+    stage: Stage, repo: Path
+) -> None:
+    begun = repo.parent / "begun"
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    hook.write_text(f"#!/bin/sh\ntouch '{begun}'\nwhile [ -e '{begun}' ]; do sleep 0.01; done\n")
+    hook.chmod(0o755)
+    await answered(stage)
+    await accepted(stage, 1)
+    screen = await at_the_files(stage)
+    await stage.press("C")
+    assert screen.notices.asking
+    await stage.press("ctrl+s")
+    await stage.until(begun.exists, "the hook")
+    assert not screen.notices.asking
+    assert hints(screen) == ["i message", "esc back", "? keys"]
+    assert screen.notice.text == "Committing; git and its hooks run."
+    begun.unlink()
+    await stage.until(lambda: stage.app.screen is stage.screen, "committed")
 
 
 async def test_quitting_twice_stops_git_and_still_asks(stage: Stage, repo: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_preset_says_which_keys_it_changes() -> None:
 
 
 def test_a_held_back_hunk_offers_the_guard_beside_undo() -> None:
-    moment = Moment(hunk=HunkState.HELD, external=True, undoable=True, decided=True)
+    moment = Moment(hunk=HunkState.HELD, external=True, undoable=True, accepted=True)
     shown = [f"{hint.key} {hint.words}" for hint in hints(moment, keys_of("default"))]
     assert shown[:5] == ["L let me keep it", "r put back", "alt+g guard off", "u undo", "! why"]
 

@@ -100,6 +100,22 @@ async def test_a_conflict_stages_nothing(long_file: Path) -> None:
     assert (long_file / ".git/index").read_bytes() == index
 
 
+@pytest.mark.parametrize("accepted", [b"accepted", b""])
+async def test_what_another_program_has_committed_with_other_lines_is_no_conflict(
+    long_file: Path, accepted: bytes
+) -> None:
+    after = BEFORE.replace(BEFORE.splitlines(keepends=True)[1], accepted + b"\n" * bool(accepted))
+    (long_file / "src/long.py").write_bytes(with_line(after, 2, b"theirs"))
+    git(long_file, "commit", "-qam", "theirs")
+    change = AcceptedChange("src/long.py", BEFORE, after)
+    (place,) = compare_changes(long_file, [change]).files
+    assert (place.state, place.commit) == ("committed", None)
+    (long_file / "src/long.py").write_bytes(with_line(BEFORE, 2, b"another"))
+    git(long_file, "commit", "-qam", "another")
+    (place,) = compare_changes(long_file, [change]).files
+    assert place.state == "conflict"
+
+
 @pytest.mark.parametrize("own", [b"one\nmine\n", b"two\none\n", b""])
 async def test_a_new_file_does_not_replace_what_the_user_staged(
     repository: Path, own: bytes

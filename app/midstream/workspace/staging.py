@@ -12,6 +12,7 @@ import contextlib
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -535,13 +536,33 @@ def _compare_one(
         state = _state(whole=whole, staged=path in staged)
         return ChangePlace(change.rel, state, new=entry is None, commit=there, entry=entry)
     except GitError as error:
-        return ChangePlace(change.rel, IndexState.CONFLICT, str(error), commit=there, entry=entry)
+        if entry is None or path in staged or not _is_committed(top, path, change, entry):
+            state, why = IndexState.CONFLICT, str(error)
+            return ChangePlace(change.rel, state, why, commit=there, entry=entry)
+        wanted = entry  # Another program has committed it, with lines beside it.
     state = _state(whole=wanted == entry, staged=path in staged)
     if state is IndexState.UNSTAGED:
         there = BlobChange(before, b"" if wanted is None else _content(top, wanted.blob))
     own = 0 if wanted is None else _own_lines(root, top, change.rel, path, wanted.blob)
     new = wanted is not None and (entry is None if path not in staged else staged[path] == "A")
     return ChangePlace(change.rel, state, own=own, new=new, commit=there, entry=entry)
+
+
+def _is_committed(top: Path, path: str, change: AcceptedChange, entry: IndexEntry) -> bool:
+    """Whether a file as committed has each line that a change added, and none that it deleted."""
+    if change.before is None or change.after is None:
+        return False
+    before, after = (
+        Counter(_content(top, _store(top, path, content, programs=False)).splitlines())
+        for content in (change.before, change.after)
+    )
+    there = Counter(_content(top, entry.blob).splitlines())
+    added, deleted = after - before, before - after
+    return (
+        bool(added or deleted)
+        and all(there[line] >= after[line] for line in added)
+        and all(there[line] <= after[line] for line in deleted)
+    )
 
 
 def _state(*, whole: bool, staged: bool) -> IndexState:
@@ -693,8 +714,8 @@ def _merge(top: Path, path: str, ours: str, base: str | None, theirs: str) -> st
 
 def _conflict(path: str) -> GitError:
     return GitError(
-        f"The accepted change to {shown(path)} cannot be staged by itself: lines that you changed "
-        "or staged stand in the same place",
+        f"The accepted change to {shown(path)} cannot be staged by itself: lines that you changed, "
+        "staged or committed stand in the same place",
         "stage the whole file, or use git add -p",
     )
 

@@ -165,9 +165,9 @@ def test_what_was_accepted_in_a_group_is_not_called_unread() -> None:
     ids = [hunk.id for hunk in hunks]
     attention.accepted_all(store, ids)
     store.decide(ids, HunkState.ACCEPTED)
-    assert attention.brief(store) == "2 hunks accepted unread"
+    assert attention.brief(store) == "2 hunks unread"
     attention.accepted_together("rename", ids[:2])
-    assert attention.brief(store) == "1 hunk accepted unread, 1 hunk in groups"
+    assert attention.brief(store) == "1 hunk unread, 1 in groups"
     assert attention.was_unread(hunks[2])
     assert attention.in_groups(store) == (1, 1)
     assert watch(on=False).brief(store) == ""
@@ -175,7 +175,7 @@ def test_what_was_accepted_in_a_group_is_not_called_unread() -> None:
     store.undo()
     attention.accepted_all(store, ids[1:2])
     store.accept(ids[1])
-    assert attention.brief(store) == "1 hunk accepted unread"
+    assert attention.brief(store) == "1 hunk unread"
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,8 @@ async def test_an_instruction_is_a_subject_up_to_what_git_shows(
     await session.turns.finished()
     for hunk in session.hunks.undecided("things.py"):
         assert await session.decisions.accept(hunk.id)
-    assert bool(commit_message(session.turns, session.hunks)) == begun
+    subject = said[:1].upper() + said[1:] if begun else ""
+    assert commit_message(session.turns, session.hunks) == subject
 
 
 async def test_an_instruction_that_failed_is_not_told(

@@ -229,14 +229,14 @@ class Attention:
         return words
 
     def brief(self, hunks: Iterable[Hunk]) -> str:
-        """How much was accepted unread and in groups, in a few words; ``""`` for nothing."""
+        """How many hunks were accepted unread and in groups, in a few words; ``""`` for nothing."""
         hunks = list(hunks)
         unread, together = self.numbers(hunks).unread_hunks, self.in_groups(hunks)[0]
         if not self.on or not (unread or together):
             return ""
-        words = [f"{_many(unread, 'hunk')} accepted unread"] if unread else []
-        words += [f"{_many(together, 'hunk')} in groups"] if together else []
-        return ", ".join(words)
+        if not unread:
+            return f"{_many(together, 'hunk')} in groups"
+        return f"{_many(unread, 'hunk')} unread" + (f", {together} in groups" if together else "")
 
     def bulk(self, hunks: Iterable[Hunk]) -> Bulk:
         """Sort undecided hunks by whether they may be accepted together."""

@@ -55,7 +55,7 @@ def commit_message(turns: Sequence[Turn], hunks: Iterable[Hunk]) -> str:
     if not first or len(first) > MAX_SUBJECT:
         return ""
     one = "; ".join((first, *others))
-    text = one if len(one) <= SUBJECT else "\n".join((first, "", *others))
+    text = one if len(one) <= SUBJECT or not others else "\n".join((first, "", *others))
     return text[:1].upper() + text[1:]
 
 

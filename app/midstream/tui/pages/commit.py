@@ -107,6 +107,8 @@ class CommitScreen(PageScreen):
         """The colours of each file's diff, by row of the list."""
         self._outside = False
         """Whether an editor has the message."""
+        self._committing = False
+        """Whether git makes the commit."""
         self._reading = True
         """Whether it is not known yet which files there are."""
         self._kept: list[events.Key | events.Paste] = []
@@ -228,7 +230,7 @@ class CommitScreen(PageScreen):
             self.title_row.show(("reading what is staged", "muted"))
             return
         branch: Piece = (f"on {changes.branch}" if changes.branch else "", "foreground")
-        summary = _summary(changes, self.worded("accepted"))
+        summary = _summary(changes)
         if (last := changes.amends) is not None:
             summary = ((f"amends {last.id[:8]} {last.message.splitlines()[0]}", "warning"),)
         session = self.session
@@ -381,7 +383,7 @@ class CommitScreen(PageScreen):
     def hidden_hints(self) -> frozenset[str]:
         changes, hidden = self.changes, {"commit.files"}
         committing = {"commit.commit", "commit.commit.anywhere"}
-        if changes is None or changes.trouble:
+        if changes is None or changes.trouble or self._committing:
             return frozenset(
                 {"commit.stage", "commit.stage_all", "commit.whole", "commit.amend"}
                 | {"commit.editor", "commit.editor.anywhere"}
@@ -677,7 +679,9 @@ class CommitScreen(PageScreen):
             return
 
         async def work() -> None:
-            self.failure = None
+            self.failure, self._committing = None, True
+            self.notices.clear()
+            self.show_keys()
             self.notices.say("info", "Committing; git and its hooks run.", lasting=True)
             trailer = self.services.settings.commit_trailer
             try:
@@ -687,6 +691,7 @@ class CommitScreen(PageScreen):
                     text, trailer=trailer, amend=amended is not None
                 )
             except UserError as error:
+                self._committing = False
                 self._fail(error)
                 await self._read()
                 return
@@ -722,18 +727,16 @@ def _still_compared(
     }
 
 
-def _summary(changes: Changes, accepted: str) -> tuple[Piece, ...]:
-    """How much there is to commit, for the title; ``accepted`` is the word for decided changes."""
+def _summary(changes: Changes) -> tuple[Piece, ...]:
+    """How much there is to commit, for the title."""
     count, staged = len(changes.files), changes.staged
     left = sum(file.state != "committed" for file in changes.files)
     if count and not left and not staged:
         return (("nothing left to commit", "muted"),)
     many = counted(count, "file")
-    words = (
-        f"{left} of {many} left to commit" if left < count else f"{many} with {accepted} changes"
-    )
+    words = f"{left} of {many} left to commit" if left < count else f"{many} to commit"
     return (
-        (words, "muted"),
+        (words if count else "", "muted"),
         (f"{staged} staged" if staged else "nothing staged", "success" if staged else "muted"),
         *(((f"{changes.unkept} not kept", "error"),) if changes.unkept else ()),
     )

@@ -51,6 +51,7 @@ class Moment:
         flagged: There is a reason to look at it closely.
         undecided: Undecided hunks in all files.
         alike: Undecided hunks that are the same as the one under the cursor.
+        accepted: There is something to commit.
         together: Several hunks of this file are undecided, and some may be accepted together.
         partly: Some of the marked lines belong to an undecided hunk.
         cut: The row under the cursor does not fit.
@@ -83,7 +84,7 @@ class Moment:
     undecided: int = 0
     alike: int = 0
     together: bool = False
-    decided: bool = False
+    accepted: bool = False
     undoable: bool = False
     marked: bool = False
     partly: bool = False
@@ -234,7 +235,7 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield "hunk.accept_rest:accept all"
     if moment.undoable:
         yield "decision.undo"
-    if moment.decided and not moment.undecided and not moment.running:
+    if moment.accepted and not moment.undecided and not moment.running:
         yield "commit"
     if moment.marked:
         yield "compose:instruct"
@@ -258,7 +259,7 @@ def _wanted(moment: Moment) -> Iterator[str]:
     yield "open"
     yield "palette"
     if not moment.marked:
-        if moment.decided and (moment.undecided or moment.running):
+        if moment.accepted and (moment.undecided or moment.running):
             yield "commit"
         yield "models"
         yield "settings"
@@ -460,7 +461,7 @@ class Status(Controller):
             together=session is not None
             and len(here := session.hunks.undecided(state.path)) > 1
             and session.attention.any_together(here),
-            decided=session is not None and session.hunks.counts().decided > 0,
+            accepted=session is not None and session.hunks.counts().accepted > 0,
             undoable=session is not None and session.hunks.undoable,
             marked=pane.mark is not None,
             partly=any(part.hunk.state is HunkState.SETTLED for part in pane.marked_parts),
