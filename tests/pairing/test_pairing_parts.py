@@ -14,7 +14,8 @@ from midstream.pairing.models.server import configured_endpoint
 from midstream.pairing.request.mentions import Sureness, find_mentions
 from midstream.pairing.request.prompts import language_of, region_message
 from midstream.pairing.request.scope import WrongLanguageError, check_language
-from midstream.pairing.status import HISTORY, Meter
+from midstream.pairing.status import HISTORY, WRITTEN_PER_TOKEN, Meter
+from midstream.responses.events import Finished, TokenUsage
 from midstream.responses.model_info import ModelInfo
 from midstream.settings import Settings
 
@@ -26,22 +27,22 @@ def test_meter_counts_and_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (meter.tokens_per_second, meter.ttft_s, meter.turn_rate) == (0.0, None, None)
     meter.start_turn()
     now += 0.02
-    meter.add(10)
+    meter.add("x", 10)
     assert meter.ttft_s == pytest.approx(0.02)
     now += 0.02
-    meter.add(30)
+    meter.add("x", 30)
     assert meter.turn_tokens == meter.output_tokens == 40
     # The first ten were written before the clock began.
     assert meter.turn_rate == pytest.approx(30 / 0.02)
-    assert meter.tokens_per_second == 40 / 0.05, "the window is never shorter than 50 ms"
+    assert meter.tokens_per_second == 30 / 0.05, "the window is never shorter than 50 ms"
     meter.finish_turn()
     assert list(meter.history) == [40 / 0.25]
     meter.add_usage(input_tokens=100, cached_tokens=90, missed=2)
     assert (meter.input_tokens, meter.cached_tokens, meter.output_tokens) == (100, 90, 42)
     meter.start_turn()
     assert (meter.ttft_s, meter.turn_tokens, meter.output_tokens) == (None, 0, 42)
-    meter.add(10)
-    meter.add(10)
+    meter.add("x", 10)
+    meter.add("x", 10)
     assert meter.turn_rate is None, "a moment has no rate"
 
 
@@ -50,7 +51,7 @@ def test_a_pause_of_the_answer_is_part_of_its_rates(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("midstream.pairing.status.time.monotonic", lambda: now[0])
     meter = Meter()
     meter.start_turn()
-    meter.add(5)
+    meter.add("x", 5)
     assert meter.samples == ()
     now[0] += 1.05
     assert meter.samples == (20.0, 0.0, 0.0, 0.0)
@@ -58,11 +59,63 @@ def test_a_pause_of_the_answer_is_part_of_its_rates(monkeypatch: pytest.MonkeyPa
     assert len(meter.samples) == 1, "what has ended does not pause"
 
 
+def test_a_rate_that_is_estimated_is_true_from_the_second_second_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A token or a word at a time, from servers that count nothing; the first after a long wait."""
+    now = [100.0]
+    monkeypatch.setattr("midstream.pairing.status.time.monotonic", lambda: now[0])
+    words = [
+        f"{word} "
+        for word in ["the", "function", "finds", "a", "user", "of", "the", "shop", "by", "name"]
+    ] * 5
+    tokens = sum(map(len, words)) / WRITTEN_PER_TOKEN
+    for pieces in (words, list("".join(words))):
+        every_s = 0.15 * len(words) / len(pieces)
+        meter = Meter()
+        meter.start_turn()
+        now[0] += 4.0
+        for number, piece in enumerate(pieces):
+            meter.add(piece, 0)
+            now[0] += every_s
+            if number * every_s > 2.0:
+                true = tokens / len(pieces) / every_s
+                assert meter.tokens_per_second == pytest.approx(true, rel=0.2)
+                assert meter.turn_rate == pytest.approx(true, rel=0.2)
+        assert meter.estimated
+        assert meter.turn_tokens == meter.output_tokens == -(-tokens // 1)
+
+
+def test_what_the_server_counts_in_the_end_replaces_an_estimate() -> None:
+    meter = Meter()
+    meter.start_turn()
+    heard = meter.add("x" * 40, 0)
+    assert (heard, meter.output_estimated) == (10, True)
+    assert (
+        meter.count(
+            Finished("completed", None, TokenUsage(7, 0, 13), ""), None, current=True, heard=heard
+        )
+        == 3
+    )
+    assert (meter.output_tokens, meter.output_estimated, meter.estimated) == (13, False, True)
+    meter.start_turn()
+    meter.add("x" * 40, 0)
+    assert (
+        meter.count(Finished("completed", None, TokenUsage(), ""), None, current=True, heard=10)
+        == 0
+    )
+    meter.start_turn()
+    meter.add("x" * 40, 8)
+    meter.add("x" * 40, 0)
+    assert (meter.turn_tokens, meter.estimated) == (8, False), "the server counts in this turn"
+    assert meter.output_estimated, "one answer of the session was"
+
+
 def test_meter_forgets() -> None:
     meter = Meter()
     for _ in range(HISTORY + 20):
         meter.start_turn()
-        meter.add(1)
+        meter.add("x", 1)
         meter.finish_turn()
     assert len(meter.history) == HISTORY
 

@@ -16,6 +16,7 @@ import pytest
 from textual.pilot import Pilot
 
 from midstream.edits.documents import SourceText
+from midstream.pairing.activity import Activity
 from midstream.pairing.files.commit import (
     AcceptedChanges,
     Changes,
@@ -27,7 +28,6 @@ from midstream.pairing.files.staged import Standing
 from midstream.pairing.journal.journal import SessionSummary
 from midstream.pairing.models import choosing
 from midstream.pairing.models.choosing import ModelChoice
-from midstream.pairing.status import SessionState
 from midstream.responses.profiles import Price
 from midstream.settings import SETTINGS, Settings
 from midstream.tui.app import MidstreamApp
@@ -113,7 +113,7 @@ SUMMARIES = {
 
 MEASURED = figures.Measured(
     model="built-in",
-    state=SessionState.READY,
+    doing=Activity.READY,
     mean=1234.0,
     history=(400.0, 900.0, 1300.0, 1250.0, 1100.0),
     ttft_s=0.021,

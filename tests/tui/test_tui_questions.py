@@ -20,7 +20,9 @@ from midstream.tui.conversation.links import parser, place_of
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.pages.sent import SentScreen
 from midstream.tui.pages.sheet import ReadingScreen
+from midstream.tui.telemetry.figures import FactLines
 from midstream.tui.widgets.key_bar import KeyBar
+from midstream.tui.widgets.status_row import StatusRow
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import make_repo
 from tests.helpers.stage import Stage, on_stage, ready
@@ -102,6 +104,27 @@ async def test_a_question_is_answered_beside_the_code(root: Path) -> None:
         await stage.until(lambda: stage.screen.panes.conversation is None, "hidden")
         await stage.press("D")
         await stage.until(lambda: "adds" in shown(stage), "shown again")
+
+
+async def test_the_status_row_follows_an_answer_to_its_end(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted_stage(root, hosted) as stage:
+        row = stage.screen.query_one(StatusRow)
+        stage.composer.put("? what does it do")
+        await stage.press("enter")
+        hosted.say("It ")
+        await stage.until(lambda: "writing" in row.render().plain, "the first word")
+        hosted.say("adds rows and more rows. " * 20)
+        await stage.until(
+            lambda: "~126 tokens" in row.render().plain, "tokens that are not counted"
+        )
+        await stage.until(lambda: "tok/s" in row.render().plain, "their rate")
+        await stage.press("W")
+        wall = stage.app.screen.query_one("#wall", FactLines)
+        await stage.until(lambda: "~126" in wall.plain, "an estimate")
+        assert "ctrl+c stop" in stage.app.screen.query_one(KeyBar).render().plain
+        hosted.end()
+        await stage.until(lambda: "out                  7          7" in wall.plain, "the count")
 
 
 async def test_a_question_about_a_hunk_takes_its_group_along(root: Path) -> None:

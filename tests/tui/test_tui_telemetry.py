@@ -40,7 +40,9 @@ from midstream.tui.telemetry.figures import (
     Measured,
     band_bar,
     bar,
+    beside_lines,
     graph,
+    measured_lines,
     pace_lines,
 )
 from midstream.tui.telemetry.page import TelemetryScreen, WaferPane, first_model
@@ -544,6 +546,40 @@ def test_a_real_wafer_stands_beside_the_simulated_one() -> None:
     assert f"the simulation is at {rate / 2_000:.0%} of the real rate" in told(True)
     assert "another model is simulated" in told(False)
     assert "900 tok/s  measured here" in told(True, Cost(output_tokens=1_000))
+
+
+def test_a_rate_that_a_pace_limits_is_compared_with_nothing() -> None:
+    simulated = simulate_model("gpt-oss-120b", 1024)
+    lines = Lines(load_themes(themes_dir())[0]["daylight"], UNICODE)
+
+    def told(**measured: object) -> str:
+        now = Measured(mean=19.0, rate=19.0, running=True, **measured)  # type: ignore[arg-type]
+        shown = [*pace_lines(lines, now, simulated, True), *beside_lines(lines, now, simulated)]
+        return "\n".join(line.plain for line in shown)
+
+    assert "slower than the wafer" in told()
+    assert "~19 tok/s  measured" in told(estimated=True)
+    assert "slower than the wafer" not in told(limit=20.0)
+    assert told(limit=20.0).count("a pace of 20 tok/s") == 2
+
+
+def test_a_figure_of_the_model_server_is_told_from_an_estimate() -> None:
+    lines = Lines(load_themes(themes_dir())[0]["daylight"], UNICODE)
+
+    def told(**measured: object) -> str:
+        now = Measured(mean=9.0, tokens=81, **measured)  # type: ignore[arg-type]
+        return "\n".join(line.plain for line in measured_lines(lines, now, [], 100, 30))
+
+    unstated = told(estimated=True, session_tokens=81, session_estimated=True)
+    assert "~9 tok/s" in unstated
+    assert "in                   -          -  not stated" in unstated
+    assert "out                ~81        ~81" in unstated
+    cost = Cost(input_tokens=7, output_tokens=80)
+    stated = told(estimated=True, session_tokens=80, cost=cost, total=cost)
+    assert "in                   7          7" in stated
+    assert "out                 80         80" in stated
+    assert "pass" not in stated.replace("passes", ""), "no term is explained that has no figure"
+    assert "A pass is" in told(cost=Cost(output_tokens=80, forwards=9))
 
 
 @pytest.mark.parametrize(("name", "preset"), [

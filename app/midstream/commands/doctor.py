@@ -258,8 +258,7 @@ def _model(settings: Settings) -> Iterator[CheckResult]:
             job = Job(folder, Question("rename `result` to `amount` in total", "sample.py"))
             started = time.perf_counter()
             outcome = asyncio.run(run_job(job, sink, settings=settings))
-            rate = outcome.tokens_per_second
-            pace = f", {rate:,.0f} tokens/s" if rate else ""
+            pace = f", {outcome.rate}" if outcome.rate else ""
             seconds = time.perf_counter() - started
             detail = f"{sink.model}: a sample edit in {seconds:.1f} s{pace}"
             yield CheckResult("model", True, detail, True)

@@ -174,8 +174,7 @@ class DiffSink:
         """Print the rest, and a summary on standard error."""
         if self._diff is not None:
             self._print(self._diff.finish())
-        rate = outcome.tokens_per_second
-        pace = f" at {rate:,.0f} tokens/s" if rate else ""
+        pace = f" at {outcome.rate}" if outcome.rate else ""
         doubts = [said for said in (outcome.left, outcome.unsure) if said]
         if outcome.written:
             verb = "written"
@@ -185,7 +184,7 @@ class DiffSink:
             verb = "not written" if doubts else "not written; --apply writes it"
         print(
             f"{self._path}: {outcome.hunks} hunk{'s' * (outcome.hunks != 1)}, "
-            f"+{outcome.added} -{outcome.deleted}, {outcome.tokens} tokens{pace}; {verb}.",
+            f"+{outcome.added} -{outcome.deleted}, {outcome.size}{pace}; {verb}.",
             file=sys.stderr,
         )
         for said in [*doubts, outcome.later]:
@@ -275,7 +274,9 @@ class JsonSink:
                 "added": outcome.added,
                 "deleted": outcome.deleted,
                 "tokens": outcome.tokens,
+                "tokens_estimated": outcome.estimated,
                 "tokens_per_second": None if rate is None else round(rate, 1),
+                "rate_estimated": outcome.rate_estimated,
                 "written": outcome.written,
                 "confidence": outcome.confidence,
                 "unsure": outcome.unsure or None,

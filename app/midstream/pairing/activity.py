@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from midstream.pairing.status import SessionState
+from midstream.pairing.status import RUNNING, SessionState
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
@@ -53,6 +53,11 @@ WORDLESS: Final = frozenset(
     }
 )  # fmt: skip
 """What is waited for with little or nothing to see; its seconds are counted."""
+
+
+def at_work(session: PairingSession) -> bool:
+    """Whether the model has an instruction or a question."""
+    return session.status.state in RUNNING or session.chat.busy
 
 
 def activity_of(session: PairingSession) -> Activity:

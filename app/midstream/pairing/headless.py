@@ -14,11 +14,19 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from midstream.code.syntax import is_python
 from midstream.codebase.syntax_check import breaks
+from midstream.counting import counted
 from midstream.edits.documents import join_lines
 from midstream.edits.hunks import HunkState
 from midstream.errors import UnavailableError, UserError
 from midstream.pairing.session import PairingSession, SessionState
-from midstream.pairing.status import NoticePosted, PromptReading, SessionEvent, Turn, TurnStatus
+from midstream.pairing.status import (
+    NoticePosted,
+    PromptReading,
+    SessionEvent,
+    Turn,
+    TurnStatus,
+    marked,
+)
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -76,6 +84,8 @@ class Outcome:
         deleted: Lines deleted.
         tokens: Tokens the model wrote.
         tokens_per_second: Mean rate from the first text to the last, or ``None``.
+        estimated: Whether the server does not say how many tokens it wrote.
+        rate_estimated: Whether it does not say so while it writes.
         written: Whether the file was written.
         confidence: Calibrated probability that it is right, ``None`` if unknown.
         unsure: A warning where that is too low, ``""`` elsewhere.
@@ -90,12 +100,25 @@ class Outcome:
     deleted: int
     tokens: int
     tokens_per_second: float | None
+    estimated: bool
+    rate_estimated: bool
     written: bool
     confidence: float | None = None
     unsure: str = ""
     refused: str = ""
     left: str = ""
     later: str = ""
+
+    @property
+    def size(self) -> str:
+        """How much the model wrote, for display."""
+        return marked(counted(self.tokens, "token"), estimated=self.estimated)
+
+    @property
+    def rate(self) -> str:
+        """How fast, for display; ``""`` if unknown."""
+        rate = self.tokens_per_second
+        return marked(f"{rate:,.0f} tokens/s", estimated=self.rate_estimated) if rate else ""
 
 
 class Sink(Protocol):
@@ -200,6 +223,8 @@ async def run_job(
             deleted=sum(hunk.deleted for hunk in hunks),
             tokens=turn.tokens,
             tokens_per_second=session.status.meter.turn_rate,
+            estimated=turn.estimated,
+            rate_estimated=session.status.meter.estimated,
             written=writes,
             confidence=turn.confidence,
             unsure=turn.unsure,

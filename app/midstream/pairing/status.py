@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from midstream.counting import counted
 from midstream.responses.model_info import METADATA_PREFIX
 
 if TYPE_CHECKING:
@@ -25,8 +26,11 @@ CUT: Final = "answer cut short"
 """The same for a hunk of an answer that is not complete."""
 MIN_INTERVAL_S = 0.004
 """Shortest duration, in seconds, with a meaningful rate."""
-WINDOW_S = 1.0
+WINDOW_S = 2.0
 """Window of ``Meter.tokens_per_second``, in seconds."""
+WRITTEN_PER_TOKEN: Final = 4
+"""Characters of an answer for each token where the server does not count them: hosted vocabularies
+have some 3.6 in code and 4.3 in prose."""
 LARGER_MODEL: Final = "models"
 """The screen's action where a larger model is chosen."""
 SAMPLE_S = 0.25
@@ -135,7 +139,8 @@ class Turn:
         symbol: Dotted name of the function or class the region is, or ``""``.
         why: How the region was found, for display.
         status: How far it has come.
-        tokens: Tokens received so far; a server that does not count them sends one per delta.
+        tokens: Tokens received so far; what the server counted, once it has said so.
+        estimated: Whether ``tokens`` is estimated from the length of the text.
         ttft_s: Seconds from sending to the first text, or ``None`` before it.
         error: The message to show when the status is ``failed``.
         again: What the next instruction does about that, such as "connects again"; ``""`` where it
@@ -165,6 +170,7 @@ class Turn:
     why: str = ""
     status: TurnStatus = TurnStatus.STREAMING
     tokens: int = 0
+    estimated: bool = False
     ttft_s: float | None = None
     error: str = ""
     again: str = ""
@@ -180,6 +186,11 @@ class Turn:
     doubted: tuple[int, ...] = ()
     hunks: tuple[int, ...] = ()
     later: str = ""
+
+    @property
+    def written(self) -> str:
+        """How much has come, for display: ``78 tokens``, ``~78 tokens`` where that is estimated."""
+        return marked(counted(self.tokens, "token"), estimated=self.estimated)
 
     @property
     def place(self) -> str:
@@ -476,6 +487,11 @@ def shown_tokens(tokens: int) -> str:
     return f"{tokens / 1000:.1f}k" if tokens < 10_000 else f"{tokens / 1000:.0f}k"
 
 
+def marked(figure: str, *, estimated: bool) -> str:
+    """A figure for display, such as ``~38`` where it is an estimate."""
+    return f"~{figure}" if estimated else figure
+
+
 @dataclass(frozen=True, slots=True)
 class PromptReading:
     """How far the server is with reading a prompt.
@@ -605,6 +621,9 @@ class Meter:
 
     Attributes:
         turn_tokens: Tokens of the current or last turn.
+        estimated: Whether the server does not count the tokens that it sends, so that
+            ``turn_tokens`` and the rates are estimated from the length of the text.
+        limit: Tokens per second that the server was told to write at most, ``None`` for no limit.
         history: Tokens per second of past quarter seconds, oldest first, for a sparkline.
         ttft_s: Seconds to the first text of the last turn, or ``None`` before it.
         input_tokens: Prompt tokens of all finished turns, as the server counted them.
@@ -619,6 +638,10 @@ class Meter:
     def __init__(self) -> None:
         self._recent: deque[tuple[float, int]] = deque()
         self.turn_tokens = 0
+        self.estimated = False
+        self.limit: float | None = None
+        self._estimated_before = False
+        self._characters = 0
         self._first_tokens = 0
         self._sent_at: float | None = None
         self._first_at: float | None = None
@@ -636,10 +659,12 @@ class Meter:
         self.cost = Cost()
         self.total = Cost()
 
-    def start_turn(self) -> None:
-        """A request goes out now."""
+    def start_turn(self, limit: float | None = None) -> None:
+        """A request goes out now; ``limit`` is the pace that it is answered at."""
+        self._estimated_before = self.output_estimated
         self._recent.clear()
-        self.turn_tokens = 0
+        self.turn_tokens = self._characters = 0
+        self.estimated, self.limit = False, limit
         self._sent_at = time.monotonic()
         self._first_at = self._last_at = None
         self._bucket_start, self._bucket = None, 0
@@ -661,21 +686,36 @@ class Meter:
         left = (total - tokens) * (now - since) / (tokens - before) if tokens > before else None
         self.reading = PromptReading(tokens, total, left)
 
-    def add(self, tokens: int) -> None:
-        """``tokens`` have just arrived."""
+    def add(self, text: str, tokens: int) -> int:
+        """Text has just arrived.
+
+        Args:
+            text: A piece of the answer.
+            tokens: Tokens of it as the server counted them; 0 where it does not.
+
+        Returns:
+            Tokens of it, estimated where the server counts none in this turn.
+        """
         now = time.monotonic()
         self.reading = None
+        if not tokens and (self.estimated or not self.turn_tokens):
+            self.estimated = True
+            before = -(-self._characters // WRITTEN_PER_TOKEN)
+            self._characters += len(text)
+            tokens = -(-self._characters // WRITTEN_PER_TOKEN) - before
         if self._first_at is None:
             self._first_at = self._bucket_start = now
             self._first_tokens = tokens
             if self._sent_at is not None:
                 self.ttft_s = now - self._sent_at
+        else:
+            self._recent.append((now, tokens))
         self._last_at = now
-        self._recent.append((now, tokens))
         self.turn_tokens += tokens
         self.output_tokens += tokens
         self._sample(now)
         self._bucket += tokens
+        return tokens
 
     def finish_turn(self) -> None:
         """The turn's text has ended."""
@@ -686,17 +726,21 @@ class Meter:
         self._bucket_start, self._bucket = None, 0
 
     def count(
-        self, finished: Finished, price: Price | None, *, current: bool, missed: int = 0
-    ) -> None:
+        self, finished: Finished, price: Price | None, *, current: bool, heard: int = 0
+    ) -> int:
         """Add what the server counted for a response that has ended.
 
         Args:
             finished: Its end.
             price: Prices of the endpoint.
             current: Whether it belongs to the current turn.
-            missed: See ``add_usage``.
+            heard: Tokens of it that were passed to ``add``.
+
+        Returns:
+            How many more the server has counted (may be negative); 0 where it counts none.
         """
         usage = finished.usage
+        missed = usage.output_tokens - heard if usage.output_tokens else 0
         self.add_usage(
             input_tokens=usage.input_tokens, cached_tokens=usage.cached_tokens, missed=missed
         )
@@ -704,6 +748,7 @@ class Meter:
         self.total += cost
         if current:
             self.cost = cost
+        return missed
 
     def add_usage(self, *, input_tokens: int, cached_tokens: int, missed: int) -> None:
         """Add what the server counted for a turn, which may have ended some time ago.
@@ -716,6 +761,11 @@ class Meter:
         self.input_tokens += input_tokens
         self.cached_tokens += cached_tokens
         self.output_tokens += missed
+
+    @property
+    def output_estimated(self) -> bool:
+        """Whether ``output_tokens`` has estimates in it."""
+        return self._estimated_before or (self.estimated and not self.cost.output_tokens)
 
     @property
     def turn_rate(self) -> float | None:
@@ -733,7 +783,10 @@ class Meter:
 
     @property
     def tokens_per_second(self) -> float:
-        """Rate over the last second, or since the first text where that is shorter."""
+        """Rate over ``WINDOW_S``, or since the first text where that is shorter.
+
+        Tokens of the first text do not count, as in ``turn_rate``.
+        """
         now = time.monotonic()
         while self._recent and now - self._recent[0][0] > WINDOW_S:
             self._recent.popleft()

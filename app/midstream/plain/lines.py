@@ -60,8 +60,7 @@ def ended(turn: Turn, waiting: int) -> str:
     verb = {TurnStatus.STOPPED: "Stopped", TurnStatus.FAILED: "Failed"}.get(turn.status, "Done")
     if turn.status is TurnStatus.FAILED and turn.error:
         return f"Failed: {turn.error}"
-    tokens = counted(turn.tokens, "token")
-    return f"{verb} after {tokens}; {counted(waiting, 'hunk')} to decide."
+    return f"{verb} after {turn.written}; {counted(waiting, 'hunk')} to decide."
 
 
 def numbered(lines: Iterable[str], first: int) -> Iterator[str]:

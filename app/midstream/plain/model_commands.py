@@ -126,13 +126,13 @@ class ModelCommands:
         self._say(f"{sent.kind.capitalize()} to {sent.recipient}: {sent.said}")
         for part in sent.parts:
             if rest != "text":
-                facts = ", ".join(filter(None, (f"{part.tokens:,} tokens", part.facts)))
+                facts = ", ".join(filter(None, (f"~{part.tokens:,} tokens", part.facts)))
                 self._say(f"{'  ' * part.inside}{part.name}: {facts}")
             elif not part.inside:
                 self._say(f"{part.name}:")
                 for line in mask_text(part.text).split("\n"):
                     self._say(f"  {line}")
-        self._say(f"Together {sent.tokens:,} tokens, estimated.")
+        self._say(f"Together ~{sent.tokens:,} tokens, estimated from its length.")
         for each in sent.context.left_out:
             self._say(f"Left out: {each}")
 

@@ -243,7 +243,7 @@ def test_a_budget_cuts_around_the_place_and_says_so() -> None:
     assert part.cut.startswith(f"lines {part.first}-")
     assert part.text.startswith(f"line {part.first - 1}\n")
     assert context.left_out
-    assert context.summary.startswith("300 tokens") or context.tokens < 300
+    assert context.summary.startswith("~300 tokens") or context.tokens < 300
     assert context.summary.endswith("tokens: big.py (cut)")
     assert context.missing == "1 cut, 1 left out"
 
@@ -258,7 +258,7 @@ def test_limits() -> None:
 
 def test_summary() -> None:
     parts = tuple(Part(n, "file", "x" * 3600) for n in ("app.py", "AGENTS.md", "diff"))
-    assert Context(parts).summary == "3.0k tokens: app.py, AGENTS.md, diff"
+    assert Context(parts).summary == "~3.0k tokens: app.py, AGENTS.md, diff"
     assert Context().summary == "only the code to change"
 
 
@@ -423,7 +423,7 @@ def test_instructions_by_other_names(root: Path, workspace: Workspace) -> None:
 def test_the_budget_line_names_what_is_missing() -> None:
     left_out = tuple(LeftOut(name, "why") for name in ("a.py", "b.py", "b.py", "c.py", "d.py"))
     context = Context((Part("app.py", "file", "x" * 360, cut="lines 1-2"),), left_out=left_out)
-    assert context.budget == "100 tokens: app.py (cut); left out: a.py, b.py, c.py and 1 more"
+    assert context.budget == "~100 tokens: app.py (cut); left out: a.py, b.py, c.py and 1 more"
     assert context.missing == "1 cut, 5 left out"
     assert Context().missing == ""
 

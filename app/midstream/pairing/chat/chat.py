@@ -408,7 +408,7 @@ class Chat:
     async def _answer(self, reply: _Reply, asked: str) -> None:
         """Have a question answered, to the end."""
         try:
-            self._status.meter.start_turn()
+            self._status.meter.start_turn(self._server.pace)
             with suppress(UserError):  # The question itself says what is wrong.
                 await self._summarise(reply)
             self.forgotten = len(self._split(MEMORY_SHARE)[0])
@@ -501,7 +501,7 @@ class Chat:
         speech = Speech("agent", "")
         circles = _Circles() if self._server.own else None
         output: tuple[Message, ...] = ()
-        written = 0
+        written = tokens = 0
         async for event in stream:
             match event:
                 case Started():
@@ -514,7 +514,7 @@ class Chat:
                     self._status.touch()
                 case Delta() if reply.live:
                     reply.state = SessionState.STREAMING
-                    self._say(speech, event)
+                    tokens += self._say(speech, event)
                     written += len(event.text)
                     circling = circles.turns(event.text) if circles is not None else ""
                     if why := circling or _too_long(written):
@@ -532,7 +532,7 @@ class Chat:
                     if event.endless:
                         await self._cut(reply, stream, event.endless)
                 case Finished():
-                    self._count(event)
+                    self._count(event, heard=tokens)
                     output = event.output
                     if reply.live and event.status != "completed":
                         why = (event.reason or "no reason given").replace("_", " ")
@@ -553,20 +553,21 @@ class Chat:
         self._remark(f"The answer was stopped: {why}.")
         await stream.interrupt()
 
-    def _say(self, speech: Speech, delta: Delta) -> None:
+    def _say(self, speech: Speech, delta: Delta) -> int:
+        """Add to what is said; the tokens of the piece."""
         if not speech.text:
             self.entries.append(speech)
         speech.text += delta.text
-        self._status.meter.add(delta.tokens or max(1, estimate(delta.text)))
         self._herald.heard()
+        return self._status.meter.add(delta.text, delta.tokens)
 
     def _remark(self, text: str) -> None:
         """Say something that is not of the model."""
         self.entries.append(Speech("thought", text))
         self._herald.heard()
 
-    def _count(self, finished: Finished) -> None:
-        self._status.meter.count(finished, self._server.price, current=True)
+    def _count(self, finished: Finished, *, heard: int = 0) -> None:
+        self._status.meter.count(finished, self._server.price, current=True, heard=heard)
 
     def _note(self, begin: int) -> None:
         """Journal what was said from an entry on."""

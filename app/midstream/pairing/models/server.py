@@ -173,6 +173,11 @@ class ServerLink:
         return self._endpoint is None and self.profile is None
 
     @property
+    def pace(self) -> float | None:
+        """Tokens per second that the embedded server writes at most, ``None`` for no limit."""
+        return self._settings.pace if self.embedded else None
+
+    @property
     def local(self) -> bool:
         """Whether the model runs on this machine."""
         if self._endpoint is not None:

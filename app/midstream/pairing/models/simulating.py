@@ -158,6 +158,6 @@ def pace_sentence(simulated_rate: float, measured_rate: float) -> str:
     faster = max(1, round(measured_rate)) / simulated_rate
     if faster > LATE_TOLERANCE:
         return f"{faster:.1f}x faster than the wafer {rate}"
-    if 1 / faster > LATE_TOLERANCE:
-        return f"{1 / faster:.1f}x slower than the wafer {rate}"
+    if (slower := 1 / faster) > LATE_TOLERANCE:
+        return f"{slower:,.{int(slower < 100)}f}x slower than the wafer {rate}"
     return f"at wafer speed {rate}"

@@ -109,15 +109,15 @@ class Context:
 
     @property
     def summary(self) -> str:
-        """One line, such as ``3.1k tokens: app.py, AGENTS.md, diff``."""
+        """One line, such as ``~3.1k tokens: app.py, AGENTS.md, diff``."""
         names = ", ".join(part.name + (" (cut)" if part.cut else "") for part in self.parts)
         return (
-            f"{shown_tokens(self.tokens)} tokens: {names}" if names else "only the code to change"
+            f"~{shown_tokens(self.tokens)} tokens: {names}" if names else "only the code to change"
         )
 
     @property
     def budget(self) -> str:
-        """The summary, and what is left out: ``3.1k tokens: app.py; left out: diff``."""
+        """The summary, and what is left out: ``~3.1k tokens: app.py; left out: diff``."""
         names = list(dict.fromkeys(each.name for each in self.left_out))
         shown = ", ".join(names[:MAX_NAMED])
         more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from midstream.edits.writing import ReplyObserver
 from midstream.pairing.journal.entries import (
@@ -35,11 +35,7 @@ if TYPE_CHECKING:
     from midstream.pairing.journal.journal import SessionJournal
     from midstream.pairing.turn.reply_files import ReplyFiles
     from midstream.responses.conversation import Entry
-    from midstream.responses.events import Delta
     from midstream.responses.stream import Stream
-
-CHARACTERS_PER_TOKEN: Final = 4
-"""Estimate for servers that do not count tokens; their usage corrects it at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,14 +235,13 @@ class Answer:
         # A long instruction may bring text that belongs into the answer.
         return most is not None and characters > most + len(self.turn.instruction)
 
-    def count(self, delta: Delta) -> int:
-        """Note that a piece of a response has arrived; its tokens."""
-        tokens = delta.tokens or max(1, round(len(delta.text) / CHARACTERS_PER_TOKEN))
+    def count(self, tokens: int, *, estimated: bool) -> None:
+        """Note that a piece of a response has arrived, and how many tokens it has."""
         self.turn.tokens += tokens
+        self.turn.estimated = estimated
         self.stream_tokens += tokens
         if self.turn.ttft_s is None:
             self.turn.ttft_s = time.monotonic() - self.started
-        return tokens
 
     def close(self, status: TurnStatus, error: str = "") -> None:
         """Note how the turn ended."""

@@ -340,7 +340,7 @@ class AnswerFactory:
         if old is not None:
             new.announced = old.announced
             log.report(old)
-        log.begin(new)
+        log.begin(new, self._server.pace)
         held = None if follow_up is None else follow_up.held
         for rewrite in new.rewrites:
             self._guard.watch(rewrite, held)

@@ -53,12 +53,12 @@ class TurnLog:
         self._on_end = on_end
         self._seen_version = -1
 
-    def begin(self, answer: Answer) -> None:
-        """An answer is the current one from now on."""
+    def begin(self, answer: Answer, limit: float | None = None) -> None:
+        """An answer is the current one from now on; ``limit`` is the pace that it comes at."""
         self.current = answer
         self.turns.append(answer.turn)
         self._seen_version = -1
-        self.status.meter.start_turn()
+        self.status.meter.start_turn(limit)
         self.status.enter(SessionState.WAITING)
         self.status.emit(TurnStarted(answer.turn))
 
@@ -72,7 +72,8 @@ class TurnLog:
 
     def arrived(self, answer: Answer, delta: Delta) -> None:
         """A piece of a response has arrived."""
-        self.status.meter.add(answer.count(delta))
+        meter = self.status.meter
+        answer.count(meter.add(delta.text, delta.tokens), estimated=meter.estimated)
 
     def note_progress(self, answer: Answer, progress: Progress) -> None:
         """The server has said how far it has read."""
@@ -130,11 +131,10 @@ class TurnLog:
 
     def count(self, answer: Answer, finished: Finished, price: Price | None) -> None:
         """A response has ended: what the server counted."""
-        usage = finished.usage
-        missed = usage.output_tokens - answer.stream_tokens if usage.output_tokens else 0
-        answer.stream_tokens = 0
+        heard, answer.stream_tokens = answer.stream_tokens, 0
         current = answer is self.current
-        self.status.meter.count(finished, price, current=current, missed=missed)
+        answer.turn.tokens += self.status.meter.count(finished, price, current=current, heard=heard)
+        answer.turn.estimated &= not finished.usage.output_tokens
         if (confidence := Confidence.read(finished.metadata)) is not None:
             answer.confidence[finished.text] = confidence
 

@@ -68,7 +68,7 @@ class SentScreen(PageScreen):
             yield ListRow(
                 f"{number}.{place}",
                 ((f"{indent}{visible(part.name)}", "foreground"), (_told(part.facts), "muted")),
-                ((f"  {part.tokens:,} tokens", "muted"),),
+                ((f"  ~{part.tokens:,} tokens", "muted"),),
             )
         if left_out := sent.context.left_out:
             names = ", ".join(visible(each.name) for each in left_out)
@@ -155,7 +155,7 @@ class SentScreen(PageScreen):
 def _shown(part: SentPart) -> Paragraph:
     """A piece as it may be shown."""
     lines = mask_text(part.text).split("\n")
-    facts = ", ".join(filter(None, (f"{part.tokens:,} tokens", part.facts)))
+    facts = ", ".join(filter(None, (f"~{part.tokens:,} tokens", part.facts)))
     return Paragraph(
         part.name, ((facts, "muted"), *((visible(line), "foreground") for line in lines))
     )

@@ -581,6 +581,7 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
         model=model,
         doing=doing,
         rate=(meter.tokens_per_second or meter.turn_rate) if writing else None,
+        estimated=meter.estimated,
         history=tuple(meter.history),
         ttft_s=meter.ttft_s,
         tokens=meter.turn_tokens,

@@ -432,7 +432,7 @@ class Steer(Controller):
                 if not self._panes.composing:
                     how = f"{key_for('compose')} and then {key_for('composer.send')}"
                 what += f"; {counted(count, 'instruction')} queued, {how} takes {one} back"
-            text = f"Stopped after {counted(turn.tokens, 'token')}; {what}."
+            text = f"Stopped after {turn.written}; {what}."
             self._notices.say("info", text, outcome=True)
 
     def _turn_failed(self, turn: Turn) -> None:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 from textual.widget import Widget
 
+from midstream.pairing.activity import Activity, activity_of, at_work
 from midstream.pairing.models.simulating import pace_sentence, pacing_words
-from midstream.pairing.status import RUNNING, Cost, SessionState, shown_dollars, shown_seconds
+from midstream.pairing.status import WINDOW_S, Cost, marked, shown_dollars, shown_seconds
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
@@ -46,24 +47,37 @@ CAUSES: Final = (
 """Where the time of a token goes, as the simulator names it."""
 
 
+_TERMS: Final = (
+    "A pass is one run of the model. Drafted tokens are proposed from the code that is there; "
+    "right ones are what the model writes as well."
+)
+"""What the names of the counts mean."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What the session has measured on the wall clock, read at one moment.
 
     Attributes:
-        rate: Tokens per second over the last second.
+        doing: What the session does.
+        running: Whether an answer is under way.
+        rate: Tokens per second over the last seconds.
         mean: Mean rate of the running or last answer.
         history: Rates of past quarter seconds.
         ttft_s: Seconds to the first text of the running or last answer.
         request_s: Seconds until the server had taken that request.
         tokens: Tokens of the running or last answer so far.
+        estimated: Whether its rates and ``tokens`` are estimates.
+        session_estimated: Whether ``session_tokens`` has estimates in it.
         cost: What the server counted for the last answer; all unknown while it runs.
         pacing: The simulated machine the server imitates, or ``""``.
+        limit: Tokens per second that the answer was held to, ``None`` for no limit.
         wafers: The endpoint, if its model runs on real wafers, or ``""``.
     """
 
     model: str = ""
-    state: SessionState = SessionState.STARTING
+    doing: Activity = Activity.LOADING
+    running: bool = False
     rate: float = 0.0
     mean: float | None = None
     history: tuple[float, ...] = ()
@@ -71,9 +85,12 @@ class Measured:
     request_s: float | None = None
     tokens: int = 0
     session_tokens: int = 0
+    estimated: bool = False
+    session_estimated: bool = False
     cost: Cost = field(default_factory=Cost)
     total: Cost = field(default_factory=Cost)
     pacing: str = ""
+    limit: float | None = None
     wafers: str = ""
 
     @classmethod
@@ -84,24 +101,30 @@ class Measured:
         meter = session.status.meter
         return cls(
             session.server.model_name,
-            session.status.state,
-            meter.tokens_per_second if session.status.state in RUNNING else 0.0,
+            activity_of(session),
+            running := at_work(session),
+            meter.tokens_per_second if running else 0.0,
             meter.turn_rate,
             meter.samples,
             meter.ttft_s,
             meter.request_s,
             meter.turn_tokens,
             meter.output_tokens,
+            meter.estimated,
+            meter.output_estimated,
             meter.cost,
             meter.total,
             pacing_words(session.server.model_info.pacing, meter.cost),
+            meter.limit,
             session.server.place if session.server.on_wafers else "",
         )
 
     @property
-    def running(self) -> bool:
-        """Whether an answer is under way."""
-        return self.state in RUNNING
+    def limited(self) -> str:
+        """What holds the measured rate back, ``""`` for nothing."""
+        if self.pacing or self.limit is None:
+            return self.pacing
+        return f"a pace of {self.limit:g} tok/s"
 
     @property
     def context(self) -> int:
@@ -145,6 +168,8 @@ def measured_lines(
     column = width // 2 - 2 if two else width
     first = _first_text(make, now, column)
     counts = [*_counts(make, now, column), Text(), *fold(pace, column)]
+    if now.cost.forwards:
+        counts += [Text(), *fold([make.text((_TERMS, "muted"))], column)]
     beside = len(first) + 1 if two else len(first) + len(counts) + 2
     across = min(column, MAX_COLUMNS)
     head = fold([_rate(make, now)], across)
@@ -181,15 +206,17 @@ def _rate(make: Lines, now: Measured) -> Text:
         return make.text((words, "muted"))
     if now.running and now.ttft_s is None:
         return make.text(("waiting for the first token", "muted"))
-    when = "  over the last second" if now.running else "  mean of the last answer"
-    return make.text((f"{rate:,.0f}", "foreground!"), (" tok/s", "foreground"), (when, "muted"))
+    when = f"  over the last {WINDOW_S:.0f} s" if now.running else "  mean, from first text to last"
+    shown = marked(f"{rate:,.0f}", estimated=now.estimated)
+    return make.text((shown, "foreground!"), (" tok/s", "foreground"), (when, "muted"))
 
 
 def _graph(make: Lines, now: Measured, across: int, rows: int) -> list[Text]:
     peak = max(now.history[-across:], default=0.0)
-    scale = (
-        f"quarter seconds, peak {peak:,.0f} tok/s" if peak else "a column for each quarter second"
-    )
+    scale = "a column for each quarter second"
+    if peak:
+        highest = marked(f"{peak:,.0f}", estimated=now.estimated)
+        scale = f"quarter seconds, peak {highest} tok/s"
     return [
         *(make.text((row, "accent")) for row in graph(now.history, across, rows, make.glyphs)),
         make.text((make.glyphs.rule * across, "border")),
@@ -238,10 +265,13 @@ def _counts(make: Lines, now: Measured, width: int) -> list[Text]:
             )
         )
 
-    counted = answer.input_tokens or not now.running
-    row("in", _known(answer.input_tokens) if counted else "-", _known(total.input_tokens))
+    unstated = now.tokens and not (answer.input_tokens or now.running)
+    about = "not stated" if unstated and width >= LABEL + 31 else ""
+    row("in", _known(answer.input_tokens or None), _known(total.input_tokens or None), about)
     row("  cached", _known(answer.cached_share, ".0%"), _known(total.cached_share, ".0%"))
-    row("out", _known(answer.output_tokens or now.tokens), _known(now.session_tokens))
+    out = _known(answer.output_tokens or now.tokens)
+    everything = marked(_known(now.session_tokens), estimated=now.session_estimated)
+    row("out", marked(out, estimated=now.estimated and not answer.output_tokens), everything)
     row("passes", _known(answer.forwards), _known(total.forwards))
     each = (_known(cost.tokens_per_forward, ".1f") for cost in (answer, total))
     row("  tokens each", *each)
@@ -259,9 +289,9 @@ def pace_lines(
 ) -> list[Text]:
     """The one place where both clocks are compared: how far apart they are."""
     lines = [make.heading("Pace", "one clock against the other")]
-    if now.pacing:  # the measured rate is held back, so it says nothing about this machine
+    if limited := now.limited:  # such a rate says nothing about this machine
         held = make.text(("the measured rate is limited to that", "muted"))
-        return [*lines, make.text((now.pacing, "warning")), held]
+        return [*lines, make.text((limited, "warning")), held]
     if simulated is None or now.mean is None:
         return [*lines, make.text(("shown once an answer has a rate", "muted"))]
     report = simulated.report
@@ -269,7 +299,7 @@ def pace_lines(
         return [*lines, *_wafer_lines(make, now, now.mean, report.rate, same_model)]
     sentence = pace_sentence(report.rate.mid, now.mean)
     verdict, _, rest = sentence.partition(" (")
-    lines.append(make.text((verdict, "foreground!")))
+    lines.append(make.text((marked(verdict, estimated=now.estimated), "foreground!")))
     lines.append(make.text((rest.rstrip(")"), "muted")))
     if not same_model:
         here, there = visible(now.model), report.plan.shape.name
@@ -282,12 +312,15 @@ def _wafer_lines(
 ) -> list[Text]:
     """A real wafer beside the simulated one."""
     cost = now.cost
-    measured, where = seen, "measured here"
+    measured, where, estimated = seen, "measured here", now.estimated
     if cost.decode_s and cost.output_tokens:  # Without the network, and with what it reasoned.
         measured, where = cost.output_tokens / cost.decode_s, "measured by the server"
+        estimated = False
     band = f"simulated, {_compact(rate.low)} to {_compact(rate.high)}"
     lines = [
-        make.fact("real", f"{measured:,.0f} tok/s", where, "foreground!"),
+        make.fact(
+            "real", marked(f"{measured:,.0f} tok/s", estimated=estimated), where, "foreground!"
+        ),
         make.fact("", "", visible(now.wafers)),
         make.fact("wafer", f"{rate.mid:,.0f} tok/s", band, "foreground!"),
     ]
@@ -356,13 +389,12 @@ def beside_lines(make: Lines, now: Measured, simulated: Simulated) -> list[Text]
             (f"  nameplate, {report.occupancy:.1%} busy", "muted"),
         ),
     ]
-    if now.pacing:
-        lines.append(make.text((now.pacing, "warning")))
+    if limited := now.limited:
+        lines.append(make.text((limited, "warning")))
     elif here is not None:
         sentence = pace_sentence(rate.mid, here).partition(" (")[0]
-        lines.append(
-            make.text((f"{here:,.0f} tok/s", "foreground!"), (f"  measured, {sentence}", "muted"))
-        )
+        shown = marked(f"{here:,.0f} tok/s", estimated=now.estimated)
+        lines.append(make.text((shown, "foreground!"), (f"  measured, {sentence}", "muted")))
     return lines
 
 

@@ -25,7 +25,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from midstream.errors import UserError
-from midstream.pairing.activity import OF_STATE
+from midstream.pairing.activity import at_work
 from midstream.pairing.models.simulating import (
     PRESETS,
     Simulated,
@@ -33,7 +33,6 @@ from midstream.pairing.models.simulating import (
     rounded_context,
     simulate_model,
 )
-from midstream.pairing.status import RUNNING
 from midstream.resources import default_model, find_model
 from midstream.tui.eager import EagerScreen
 from midstream.tui.pages.help import HelpScreen, Topic
@@ -136,7 +135,7 @@ class LiveSimulation:
             return None
         report = self.result.report
         facts = MapFacts(report.plan, view, report.options.context, enlarge)
-        if session is None or session.status.state not in RUNNING:
+        if session is None or not at_work(session):
             return facts
         working, passed = self._sweep.advance(self.result, session.status.meter)
         return replace(facts, working=working, passed=passed)
@@ -273,7 +272,7 @@ class TelemetryScreen(EagerScreen):
 
     @property
     def _streams(self) -> bool:
-        return self.session is not None and self.session.status.state in RUNNING
+        return self.session is not None and at_work(self.session)
 
     @property
     def _shown(self) -> bool:
@@ -351,7 +350,7 @@ class TelemetryScreen(EagerScreen):
         make = self._make
         pieces = [
             (" Rates and wafer", "accent!"),
-            (f"   {make.glyphs.light} {OF_STATE[now.state]}", "accent" if now.running else "muted"),
+            (f"   {make.glyphs.light} {now.doing}", "accent" if now.running else "muted"),
             (f"   {visible(now.model)}", "foreground"),
         ]
         if self.room != "wide":
@@ -456,7 +455,7 @@ class TelemetryScreen(EagerScreen):
 
     def action_stop(self) -> None:
         """Stop the model; when nothing runs there is nothing to stop here."""
-        if self.session is not None and self.session.status.state in RUNNING:
+        if self._streams:
             self.services.stop_model()
 
     def action_repaint(self) -> None:

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from midstream.pairing.activity import WORDLESS, Activity
-from midstream.pairing.status import shown_dollars, shown_seconds
+from midstream.pairing.status import marked, shown_dollars, shown_seconds
 from midstream.tui.glyphs import Glyphs, sparkline
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
@@ -53,6 +53,7 @@ class StatusFacts:
 
     Attributes:
         rate: Tokens per second of the running answer, ``None`` while there is none.
+        estimated: Whether ``rate`` and ``tokens`` are estimates.
         history: Past rates for the sparkline.
         tokens: Tokens of the running or last turn.
         waited_s: Seconds that there has been nothing to see.
@@ -72,6 +73,7 @@ class StatusFacts:
     model: str = ""
     doing: Activity = Activity.LOADING
     rate: float | None = None
+    estimated: bool = False
     history: tuple[float, ...] = ()
     ttft_s: float | None = None
     tokens: int = 0
@@ -162,7 +164,7 @@ class StatusRow(TextLine):
         )
         if facts.effort:
             pieces.append(Text(f"  {facts.effort} effort", calling(muted, "steer.effort")))
-        rate = "" if facts.rate is None else f"{facts.rate:>6,.0f} tok/s"
+        rate = "" if facts.rate is None else f"{self._figure(facts.rate)} tok/s"
         if facts.doing in WORDLESS:
             waited = f"{facts.waited_s:.0f} s" if facts.waited_s >= _WORDLESS_S else ""
             pieces.append(Text(f"   {facts.reading or waited}", palette.style("accent")))
@@ -172,7 +174,9 @@ class StatusRow(TextLine):
         else:
             pieces.append(Text(f"   {rate:<12}", palette.style("accent")))
         first = "" if facts.ttft_s is None else f"first {shown_seconds(facts.ttft_s):>6}"
-        tokens = f"{facts.tokens:>6,} token{'s' * (facts.tokens > 1)}" if facts.tokens else ""
+        tokens = ""
+        if facts.tokens:
+            tokens = f"{self._figure(facts.tokens)} token{'s' * (facts.tokens > 1)}"
         pieces += [Text(f"   {first:<12}", muted), Text(f"   {tokens:<13}", muted)]
         if facts.dollars is not None:
             pieces.append(Text(f"   {shown_dollars(facts.dollars):>7}", muted))
@@ -180,6 +184,9 @@ class StatusRow(TextLine):
         bars = sparkline(list(facts.history), glyphs, _SPARK_CELLS) if writing else ""
         pieces.append(Text(f"   {bars:<{_SPARK_CELLS}}", palette.style("accent")))
         return [_Piece(text) for text in pieces]
+
+    def _figure(self, figure: float) -> str:
+        return f"{marked(f'{figure:,.0f}', estimated=self.facts.estimated):>6}"
 
     def _right(self, *, brief: bool = False) -> list[_Piece]:
         """The pieces on the right; ``brief``: without the guard's reason."""
