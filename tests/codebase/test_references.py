@@ -281,6 +281,24 @@ async def test_a_parameter_of_the_attributes_name_is_no_use_of_it(tmp_path: Path
     assert left.line == 5
 
 
+async def test_a_method_that_is_renamed_together_with_its_variable(tmp_path: Path) -> None:
+    texts = {
+        "cart.py": (
+            "class Cart:\n    def total(self):\n        total = 0\n        return total\n\n"
+            "    def mean(self):\n        return self.total() / 2\n"
+        ),
+        "test_cart.py": "from cart import Cart\n\ncart = Cart()\nassert cart.total() == 0\n",
+    }
+    for path, text in texts.items():
+        (tmp_path / path).write_text(text)
+    before = texts["cart.py"].split("\n")
+    after = [*texts["cart.py"].replace("total", "amount").split("\n")[:4], *before[4:]]
+    left = await uses_left(tmp_path, list(texts), {"cart.py": before}, {"cart.py": after})
+    assert [(use.new, use.path, use.line, use.certain) for use in left] == [
+        ("amount", "cart.py", 6, True), ("amount", "test_cart.py", 3, True),
+    ]  # fmt: skip
+
+
 def where(use: UseLeft) -> tuple[str, int, str]:
     return use.path, use.line, use.text
 
