@@ -170,8 +170,9 @@ def test_off_loopback_it_warns_that_nothing_is_encrypted(
     for host in ("0.0.0.0", "127.0.0.1"):
         assert main(["serve", "--host", host, *flags]) != 0
         assert ("without TLS" in capsys.readouterr().err) is (host == "0.0.0.0")
-    assert main(["serve", "--host", "0.0.0.0"]) == 2
-    assert "needs a token" in capsys.readouterr().err
+    for host in ("0.0.0.0", "a-name.example"):
+        assert main(["serve", "--host", host]) == 2
+        assert "needs a token" in capsys.readouterr().err
 
 
 async def test_ctrl_c_says_one_line(tmp_path: Path) -> None:

@@ -337,6 +337,30 @@ def test_a_failure_in_the_middle_rolls_everything_back(
     assert workspace.undo_write() == []
 
 
+def test_what_cannot_be_taken_back_now_is_taken_back_by_the_next_session(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, real, done = workspace.root, atomic.replace, list[str]()
+    before = {"a": b"a", "b": b"b"}
+    for name, data in before.items():
+        (root / name).write_bytes(data)
+
+    def only_once(swap: str, target: str, expected: str, new: str) -> None:
+        if done:
+            raise OSError(5, "Input/output error")
+        done.append(target)
+        real(swap, target, expected, new)
+
+    digests = {name: content_digest(data) for name, data in before.items()}
+    with monkeypatch.context() as set_:
+        set_.setattr(atomic, "replace", only_once)
+        with pytest.raises(WriteFailedError):
+            workspace.write_all({"a": b"A", "b": b"B"}, digests, "x")
+    assert (root / "a").read_bytes() == b"A"
+    assert Workspace(root).recovery == []
+    assert {path.name: path.read_bytes() for path in root.iterdir()} == before
+
+
 def test_a_roll_back_keeps_what_the_user_saved_meanwhile(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
