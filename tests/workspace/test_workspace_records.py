@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import itertools
 import json
 import os
@@ -257,3 +258,23 @@ def test_a_write_that_can_be_neither_finished_nor_undone_blocks_no_other(root: P
     part.rmdir()
     assert Workspace(root).recovery == []
     assert os.listdir(workspace.state / "pending") == ["lock"]  # noqa: PTH208
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_forked_meanwhile_does_not_keep_the_records_locked(root: Path) -> None:
+    """Between fork and exec every child has the parent's descriptors, close-on-exec or not."""
+    workspace = Workspace(root)
+    workspace.write("a", b"old", expected=None)
+    may_end, end = os.pipe()
+    with transaction._records_locked(workspace.state / "pending", fcntl.LOCK_EX):
+        child = os.fork()
+        if child == 0:
+            os.close(end)
+            os.read(may_end, 1)
+            os._exit(0)
+    try:
+        workspace.write("a", b"new", expected=content_digest(b"old"))
+    finally:
+        os.close(end)
+        os.close(may_end)
+        os.waitpid(child, 0)
