@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -229,7 +230,8 @@ async def test_a_folder_without_a_command_has_one_named_on_the_page(
         await stage.until(lambda: stage.app.screen is screen, "back")
         await ended(stage, CheckState.PASSED)
         assert list(stage.session.check.output) == ["all is well"]
-        assert 'check_command = "echo all is well"' in (state / "config.toml").read_text()
+        written = tomllib.loads((state / "config.toml").read_text())
+        assert written == {"projects": {str(project): {"check_command": "echo all is well"}}}
         # Another one, which is left as it is: nothing runs again.
         begun = stage.session.check._begun
         await stage.press("c")

@@ -18,6 +18,7 @@ from midstream.settings.store import ResolvedSetting as ResolvedSetting
 from midstream.settings.store import Source as Source
 from midstream.settings.store import change_file as change_file
 from midstream.settings.store import file_text as file_text
+from midstream.settings.store import folder_table as folder_table
 from midstream.settings.store import load_settings as load_settings
 from midstream.settings.store import resolve_settings as resolve_settings
 from midstream.settings.store import write_file as write_file

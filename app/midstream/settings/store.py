@@ -338,6 +338,22 @@ def change_file(path: Path, changes: Mapping[tuple[str, ...], object]) -> bool:
     return True
 
 
+def folder_table(path: Path, root: Path) -> tuple[str, str]:
+    """The key of the table for a folder in the configuration file (blocking).
+
+    Args:
+        path: The file.
+        root: The folder; its name in the file stays as the user wrote it.
+
+    Raises:
+        UsageError: The file cannot be read.
+    """
+    projects = _read_toml(path).get("projects", {})
+    own = root.resolve()
+    names = (name for name in projects if Path(name).expanduser().resolve() == own)
+    return "projects", next(names, str(own))
+
+
 def file_text(path: Path) -> str:
     """The configuration file as it is, ``""`` where there is none (blocking).
 

@@ -281,12 +281,28 @@ async def test_by_itself_it_runs_nothing_that_was_not_confirmed(tmp_path: Path) 
     assert not (tmp_path / "ran").exists()
 
 
+UNITTEST = "import unittest\n\n\nclass X(unittest.TestCase):\n    def test_x(self): ...\n"
+
+
 @pytest.mark.parametrize(
     ("files", "command"),
     [
         ({"pyproject.toml": "[tool.pytest.ini_options]\n"}, "pytest -q"),
         ({"pyproject.toml": "", "tests/test_x.py": ""}, "pytest -q"),
         ({"test_x.py": ""}, "pytest -q"),
+        ({"test_x.py": UNITTEST}, "python3 -m unittest"),
+        ({"tests/test_x.py": UNITTEST}, "python3 -m unittest discover -s tests"),
+        (
+            {"tests/test_x.py": UNITTEST, "tests/__init__.py": "", ".venv/bin/python": ""},
+            ".venv/bin/python -m unittest",
+        ),
+        (
+            {"tests/test_x.py": UNITTEST, "uv.lock": ""},
+            "uv run python -m unittest discover -s tests",
+        ),
+        ({"test_x.py": UNITTEST, "pytest.ini": ""}, "pytest -q"),
+        ({"test_x.py": UNITTEST, "conftest.py": ""}, "pytest -q"),
+        ({"test_x.py": UNITTEST, "test_y.py": "def test_y(): ...\n"}, "pytest -q"),
         ({"pytest.ini": "", "uv.lock": ""}, "uv run pytest -q"),
         ({"pytest.ini": "", ".venv/bin/python": ""}, ".venv/bin/python -m pytest -q"),
         ({"package.json": json.dumps({"scripts": {"test": "jest"}})}, "npm test"),

@@ -56,6 +56,8 @@ MAX_REPORTED: Final = 50
 """Most places in one prompt."""
 _MAX_READ_BYTES: Final = 1_000_000
 """Bytes of a file that may suggest a command."""
+_MAX_TESTS: Final = 50
+"""Tests that are looked into for the framework they use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -547,12 +549,26 @@ def _pytest(root: Path) -> CheckCommand | None:
     if not found:
         return None
     source = found[0]
-    own = root / ".venv" / "bin" / "python"
-    if own.exists():
-        return CheckCommand(".venv/bin/python -m pytest -q", source)
-    if (root / "uv.lock").is_file():
-        return CheckCommand("uv run pytest -q", source)
-    return CheckCommand("pytest -q", source)
+    runs, python, pytest = "", "python3", "pytest"
+    if (root / ".venv" / "bin" / "python").exists():
+        python, pytest = ".venv/bin/python", ".venv/bin/python -m pytest"
+    elif (root / "uv.lock").is_file():
+        runs, python = "uv run ", "python"
+    if source in tests and _only_unittest(tests[source]):
+        package = source != "tests/" or (root / "tests" / "__init__.py").exists()
+        where = "" if package else " discover -s tests"
+        return CheckCommand(f"{runs}{python} -m unittest{where}", source)
+    return CheckCommand(f"{runs}{pytest} -q", source)
+
+
+def _only_unittest(folder: Path) -> bool:
+    """Whether the first tests of a folder are those of unittest, and none needs pytest."""
+    texts = [_read(path) for path in sorted(folder.glob("test_*.py"))[:_MAX_TESTS]]
+    return (
+        not (folder / "conftest.py").exists()
+        and any(re.search(r"^\s*(?:import|from) unittest\b", text, re.M) for text in texts)
+        and not any(re.search(r"\bpytest\b|^(?:async )?def test", text, re.M) for text in texts)
+    )
 
 
 _LOCKS: Final = (

@@ -25,6 +25,7 @@ from midstream.settings import (
     change_file,
     check_setting,
     file_text,
+    folder_table,
     load_settings,
     resolve_settings,
     write_file,
@@ -81,7 +82,8 @@ class SettingsScreen(PageScreen):
         Args:
             services: The application.
             select: The setting with the cursor.
-            only: Whether the page is there to change this one: it begins with that, and closes.
+            only: Whether the page is there to change this one, for this folder: it begins with
+                that, and closes.
         """
         super().__init__(services)
         self._select = select
@@ -400,7 +402,7 @@ class SettingsScreen(PageScreen):
             text = "" if one.value in (None, "") else setting.format(one.value)
             hint = "" if setting.none == "none" else f"{setting.none}; "
             self.ask_text(
-                setting.key,
+                f"{setting.key} for this folder" if self._only else setting.key,
                 text,
                 f"{hint}empty removes it from your file",
                 lambda typed: self._take_value(setting, typed),
@@ -527,7 +529,10 @@ class SettingsScreen(PageScreen):
             words = f"{setting.key} is removed from your file; the earlier value applies {when}."
         else:
             words = f"{setting.key} is {setting.format(value)} {when}."
-        self.write({setting.path: value}, words, setting)
+        path = setting.path
+        if self._only:
+            path = *folder_table(config_path(), self.services.root), *path
+        self.write({path: value}, words, setting)
 
     async def _reload(self) -> None:
         """Read the file again, and apply what can take effect at once."""
@@ -556,7 +561,10 @@ class SettingsScreen(PageScreen):
         async def run() -> None:
             await asyncio.to_thread(change_file, config_path(), changes)
             await self._reload()
-            overruled = "" if setting is None else self.resolved[setting.name].overruled
+            overruled = ""
+            if setting is not None:
+                one = self.resolved[setting.name]
+                overruled = "" if self._only and one.source is Source.FOLDER else one.overruled
             said = warning or (f"Written, but {overruled}." if overruled else "")
             if self._only and not said:
                 self.dismiss(None)
