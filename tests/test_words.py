@@ -10,7 +10,7 @@ from midstream.words import in_review
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
-        ("Accept what you have read in all files", "Keep what you have read in all files"),
+        ("Accept all in every file", "Keep all in every file"),
         ("Reject the hunk and tell the model why", "Put back the hunk and tell the model why"),
         ("reject + why", "put back + why"),
         ("Commit accepted changes", "Commit kept changes"),

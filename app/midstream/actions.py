@@ -141,9 +141,9 @@ ACTIONS: Final = (
         hunk=HunkCommand(help="reject a hunk; the model receives the reason", form="reject 3 WHY", reason=Reason.OPTIONAL, lines=True),
         also="discard drop refuse no revert put back",
     ),
-    Action("hunk.accept_rest", "A", "decide.accept_rest", "accept rest", "Accept what you have read in this file; again, all but flagged ones", _D, also="keep all approve all"),
+    Action("hunk.accept_rest", "A", "decide.accept_rest", "accept all", "Accept all in this file: what you have read, and pressed again, the rest but flagged ones", _D, also="keep all approve all"),
     Action("hunk.reject_rest", "R", "decide.reject_rest", "reject rest", "Reject every undecided hunk of this file", _D),
-    Action("hunk.accept_files", "alt+a", "decide.accept_files", "accept all files", "Accept what you have read in all files; again, all but flagged ones", _D, also="keep everything"),
+    Action("hunk.accept_files", "alt+a", "decide.accept_files", "accept all files", "Accept all in every file: what you have read, and pressed again, the rest but flagged ones", _D, also="keep everything"),
     Action("hunk.reject_files", "alt+r", "decide.reject_files", "reject all files", "Reject every undecided hunk of all files", _D),
     Action("group.accept", "plus", "walk.accept", "accept group", "Accept this hunk and all others like it, once you have read one", _L, also="keep similar equal rename formatting moved all"),
     Action("group.reject", "minus", "walk.reject", "reject group", "Reject this hunk and all others like it, once you have read one", _L, also="similar equal put back"),
@@ -202,7 +202,7 @@ ACTIONS: Final = (
     Action("row.up", "k,up", "navigate.up", "up", "Previous row", _M),
     Action("hunk.next_undecided", "]", "navigate.next_undecided", "next", "Next undecided hunk", _M),
     Action("hunk.previous_undecided", "[", "navigate.previous_undecided", "previous", "Previous undecided hunk", _M),
-    Action("walk", "equals_sign", "walk.show", "walk", "Show the walk through a large change: what to read first, groups, what is left", _L, also="groups order kinds overview progress summary review"),
+    Action("walk", "equals_sign", "walk.show", "walk", "Show the walk through a large change: what to read first, groups, what is left or unread", _L, also="attention skimmed missed not looked at groups order kinds overview progress summary review"),
     Action("walk.order", "backslash", "walk.switch", "walk or files", "Let the keys to the next undecided hunk follow the walk, or the files", _L, also="order sort"),
     Action("hunk.next", "J,shift+down", "navigate.next_hunk", "next hunk", "Next hunk, decided or not", _M),
     Action("hunk.previous", "K,shift+up", "navigate.previous_hunk", "previous hunk", "Previous hunk, decided or not", _M),
@@ -305,6 +305,21 @@ PAGE_ACTIONS: Final = (
 )  # fmt: skip
 
 BY_ID: Final = {action.id: action for action in (*ACTIONS, *PAGE_ACTIONS)}
+
+WRITING: Final = frozenset(
+    {
+        "hunk.reject",
+        "hunk.reject_why",
+        "hunk.put_back_now",
+        "hunk.edit",
+        "hunk.comment",
+        "hunk.elsewhere",
+        "group.reject",
+        "changes.stage",
+        "commit",
+    }
+)
+"""Actions that change files or ask for changes: a range of commits has none of them."""
 
 
 def actions_on(page: Place) -> tuple[Action, ...]:

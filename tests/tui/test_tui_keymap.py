@@ -35,7 +35,7 @@ def test_presets_exist_and_do_not_clash(preset: str) -> None:
 def test_a_preset_says_which_keys_it_changes() -> None:
     assert preset_in_words("default") == ""
     assert preset_in_words("vim") == "ctrl+f page down, ctrl+b page up, ctrl+d half down"
-    assert preset_in_words("git") == "y accept, n reject, a accept rest and 4 more"
+    assert preset_in_words("git") == "y accept, n reject, a accept all and 4 more"
     for preset in KEY_PRESETS:
         assert len(preset_in_words(preset)) <= 60, "a row at 80 columns"
 

@@ -104,6 +104,11 @@ async def test_the_palette_has_actions_before_settings(stage: Stage) -> None:
         assert not values[0].startswith("setting "), typed
 
 
+@pytest.mark.parametrize("typed", ["unread", "skimmed", "attention", "what did i not look at"])
+async def test_the_walk_is_found_by_what_was_not_read(stage: Stage, typed: str) -> None:
+    assert (await in_the_palette(stage, typed))[0] == "walk"
+
+
 async def test_a_slash_is_no_letter_where_the_field_has_the_keys(stage: Stage) -> None:
     await stage.press("escape", "colon")
     await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from midstream.actions import BY_ID, WRITING
 from midstream.pairing.leaving import summary
+from midstream.tui.pages.help import HelpScreen
+from midstream.tui.pages.picker import PickerScreen
+from midstream.tui.widgets.row_list import RowList
+from midstream.words import in_review
 from midstream.workspace.snapshot import Snapshot, find_range
 from tests.helpers.pairing import git, make_repo
 from tests.helpers.stage import on_stage
@@ -39,6 +44,23 @@ async def test_a_range_offers_questions_at_most(prompt: str, root: Path) -> None
                 assert not stage.composer.has_focus_within
             else:
                 await stage.until(lambda: stage.composer.text == "? ", "a question")
+
+
+async def test_help_and_palette_leave_out_what_a_range_refuses(root: Path) -> None:
+    with Snapshot(root, find_range(root, "main..topic")) as snapshot:
+        async with on_stage(snapshot.root, snapshot=snapshot, review=True) as stage:
+            await stage.until(lambda: "a keep" in stage.keys, "its keys")
+            await stage.press("question_mark")
+            await stage.until(lambda: isinstance(stage.app.screen, HelpScreen), "help")
+            topics = stage.app.screen.topics  # type: ignore[attr-defined]
+            helped = {words for topic in topics for _, words, _ in topic.rows}
+            await stage.press("escape", "colon")
+            await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "palette")
+            found = {row.value for row in stage.app.screen.query_one(RowList).rows}
+            assert in_review(BY_ID["hunk.accept"].help) in helped
+            assert "hunk.accept" in found
+            assert not {in_review(BY_ID[each].help) for each in WRITING} & helped
+            assert not WRITING & found
 
 
 async def test_the_users_folder_is_named_and_commits_of_the_old_side(root: Path) -> None:

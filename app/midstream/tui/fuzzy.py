@@ -8,8 +8,8 @@ from typing import Final
 _FILLERS: Final = frozenset(
     re.findall(
         r"\w+",
-        "a an and are by can do does find for how i in is it me my of off on or see that the this "
-        "to turn use was what with",
+        "a an and are by can did do does find for have how i in is it me my of off on or see that "
+        "the this to turn use was what with",
     )
 )
 """Words that only join others."""

@@ -13,7 +13,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.widgets import Input
 
-from midstream.actions import ACTIONS, Action, Group, Place, actions_on
+from midstream.actions import ACTIONS, WRITING, Action, Group, Place, actions_on
 from midstream.settings import SETTINGS
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.keymap import all_keys
@@ -55,7 +55,7 @@ class Topic:
 
 
 def review_topics(
-    keys: Mapping[str, str], *, composing: bool, reviewing: bool
+    keys: Mapping[str, str], *, composing: bool, reviewing: bool, read_only: bool
 ) -> tuple[Topic, ...]:
     """The topics of the review screen.
 
@@ -63,11 +63,13 @@ def review_topics(
         keys: Keys by action id.
         composing: Whether the composer has the keys, so that they come first.
         reviewing: Whether hunks are kept or put back, not accepted or rejected.
+        read_only: Whether it is a range of commits that is reviewed.
     """
     rows: dict[str, list[Action]] = {group.value: [] for group in Group}
     writing: list[Action] = []
     for action in ACTIONS:
-        if keys[action.id] and not action.id.endswith(".anywhere"):
+        refused = read_only and action.id in WRITING
+        if keys[action.id] and not refused and not action.id.endswith(".anywhere"):
             chosen = writing if action.place is Place.COMPOSER else rows[str(action.group)]
             chosen.append(action)
     topics = [_topic(title, keys, actions, reviewing) for title, actions in rows.items()]

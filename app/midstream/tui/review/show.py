@@ -11,7 +11,7 @@ from pathlib import Path
 
 from textual.widget import Widget
 
-from midstream.actions import ACTIONS, BY_ID, Place
+from midstream.actions import ACTIONS, BY_ID, WRITING, Place
 from midstream.counting import counted
 from midstream.edits.hunks import HunkState
 from midstream.errors import UserError
@@ -86,7 +86,7 @@ class Show(Controller):
         }
         one = pane.layout_choice == "split" and pane.view is not None and pane.view.one_sided
         why = "; this file has one side only" if one else ""
-        self._notices.say("info", f"Layout: {words[pane.layout_choice]}{why}.")
+        self._notices.say("info", f"Layout: {words[pane.layout_choice]}, until you quit{why}.")
         self._state.refresh()
 
     def wrap(self) -> None:
@@ -200,7 +200,8 @@ class Show(Controller):
         rows: list[ListRow] = []
         for action in ACTIONS:
             doubled = action.id.endswith(".anywhere") or action.id in ("palette", "choose")
-            if action.place is Place.COMPOSER or doubled or not services.keys[action.id]:
+            refused = self._read_only and action.id in WRITING
+            if action.place is Place.COMPOSER or doubled or refused or not services.keys[action.id]:
                 continue
             keys = services.all_keys_for(action.id)
             words = action.help.split(";")[0]
@@ -284,10 +285,18 @@ class Show(Controller):
         """Whether hunks are kept or put back."""
         return self._state.session is not None and self._state.session.only_reviews
 
+    @property
+    def _read_only(self) -> bool:
+        """Whether nothing can be put back or written."""
+        return self._state.session is not None and self._state.session.workspace.read_only
+
     def help(self) -> None:
         services = self._services
         topics = review_topics(
-            services.keys, composing=self._panes.composing, reviewing=self._reviewing
+            services.keys,
+            composing=self._panes.composing,
+            reviewing=self._reviewing,
+            read_only=self._read_only,
         )
         found = (settings_topic(services.key_for("settings")),)
         services.open_screen(HelpScreen(services.palette, services.glyphs, topics, found))

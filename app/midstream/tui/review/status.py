@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from midstream.actions import ACTIONS, BY_ID
+from midstream.actions import ACTIONS, BY_ID, WRITING
 from midstream.code.languages import spelled
 from midstream.code.lexing import language_of
 from midstream.counting import counted
@@ -115,17 +115,6 @@ def _matches(finder: MatchFinder, row: int) -> str:
     return f"matches {numbers[0]}-{numbers[-1]} of {finder.count}"
 
 
-_WRITING: Final = {
-    "hunk.reject",
-    "hunk.reject_why",
-    "hunk.edit",
-    "hunk.comment",
-    "hunk.elsewhere",
-    "commit",
-}
-"""Actions that change files or ask for changes."""
-
-
 def _size_of(view: FileView) -> str:
     """How long the file of a view is on disk, or why there is none."""
     base = view.proposal.base
@@ -144,7 +133,7 @@ def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
     for item in _wanted(moment):
         action_id, _, words = item.partition(":")
         action = BY_ID[action_id]
-        if moment.read_only and action_id in _WRITING:
+        if moment.read_only and action_id in WRITING:
             continue
         if keys[action_id] and action_id not in seen:
             seen.add(action_id)
@@ -232,7 +221,7 @@ def _wanted(moment: Moment) -> Iterator[str]:
     if moment.failed and not moment.marked:
         yield "failures:what failed"
     if moment.together and not moment.marked:
-        yield "hunk.accept_rest:accept all"
+        yield "hunk.accept_rest"
     if moment.undoable:
         yield "decision.undo"
     if moment.accepted and not moment.undecided and not moment.running:
