@@ -255,6 +255,16 @@ async def test_files_that_lose_the_same_name_share_the_search_for_it(tmp_path: P
     assert [(use.name, use.path) for use in await left("b.py")] == [("old", "c.py")]
 
 
+async def test_a_file_that_a_change_empties_has_no_uses_on_disk(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def old(): ...\n")
+    (tmp_path / "b.py").write_text("from a import old\n")
+    before = {"a.py": ("def old(): ...",), "b.py": ("from a import old",)}
+    after: dict[str, tuple[str, ...]] = {"a.py": ("def new(): ...",), "b.py": ()}
+    absent = set[tuple[str, str]]()
+    assert await uses_left(tmp_path, ["a.py", "b.py"], before, after, absent=absent) == ()
+    assert absent == {("old", ".py")}
+
+
 async def test_an_attribute_of_self_that_is_renamed_only_where_it_is_set(root: Path) -> None:
     path = "shop/util.py"
     before = FILES[path].split("\n")

@@ -114,10 +114,11 @@ def test_an_entry_is_judged_as_the_file_that_it_leads_to(crowded: Workspace) -> 
     assert resolve_entry(root, "folder/") == "src"
     assert resolve_entry(root, "folder/real.py") == "src/real.py"
     assert resolve_entry(root, "folder/.") == "src"
+    assert resolve_entry(root, "x" * 300) == "x" * 300
     git(crowded.root, "init", "-q", "--bare", "bare")
     (crowded.root / "bare/link").symlink_to("HEAD")
     (crowded.root / ".git").symlink_to("bare")
-    odd = ("a\0b", f"src/{'deep/' * 1000}f")
+    odd = ("a\0b", "\ud800", f"src/{'deep/' * 1000}f")
     for path in ("bare/HEAD", "bare/link", ".git", "src/.GIT", "way-out/x", *odd):
         with pytest.raises(OutsideWorkspaceError):
             resolve_entry(root, path)

@@ -238,7 +238,7 @@ async def uses_left(
         left = [u for u in uses if u.certain or (u.path == start.path and u.line in inside)]
         for other, certain in dict.fromkeys((use.path, use.certain) for use in left):
             mine = [use for use in left if (use.path, use.certain) == (other, certain)]
-            now = after.get(other) or await asyncio.to_thread(_read, root, other)
+            now = after[other] if other in after else await asyncio.to_thread(_read, root, other)
             then = before.get(other, now)
             found.extend(
                 UseLeft(name, new, other, line, now[line].strip(), certain)
@@ -389,7 +389,7 @@ def _occurs(root: Path, files: Iterable[str], name: str, changed: Lines, path: s
     """Whether a name stands in files in the language of one, so that a search may find a use."""
     word = re.compile(rf"\b{re.escape(name)}\b")
     return any(
-        any(word.search(line) for line in changed.get(other) or _read(root, other))
+        any(word.search(x) for x in (changed[other] if other in changed else _read(root, other)))
         for other in dict.fromkeys([*changed, *files])
         if same_language(path, other)
     )

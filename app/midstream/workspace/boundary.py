@@ -58,7 +58,7 @@ def resolve_inside(root: str, path: str | os.PathLike[str]) -> str:
         OutsideWorkspaceError: It ends outside the root or in git's own files, or is not a path.
     """
     given = os.fspath(path)
-    if "\0" in given:
+    if not _is_path(given):
         raise OutsideWorkspaceError(
             f"{shown(given)} is not a file name", "name a file below the folder"
         )
@@ -87,6 +87,13 @@ def resolve_inside(root: str, path: str | os.PathLike[str]) -> str:
     return "/".join(parts)
 
 
+def is_file_name(name: str) -> bool:
+    """Whether a file below a root could have this name, whatever is on disk."""
+    if not _is_path(name) or len(os.fsencode(name)) > MAX_PATH_BYTES:
+        return False
+    return not any(part in ("", ".", "..") or is_git_name(part) for part in name.split("/"))
+
+
 def resolve_entry(root: str, path: str | os.PathLike[str]) -> str:
     """As ``resolve_inside``, but a symlink in last place stands for itself."""
     folder, _, name = os.fspath(path).rpartition("/")
@@ -96,8 +103,8 @@ def resolve_entry(root: str, path: str | os.PathLike[str]) -> str:
     if is_git_folder(os.path.join(root, inside)):  # noqa: PTH118
         raise _git_refused(os.fspath(path))
     entry = name if inside == "." else f"{inside}/{name}"
-    if not Path(root, entry).is_symlink():
-        return resolve_inside(root, path)
+    if not os.path.islink(os.path.join(root, entry)):  # noqa: PTH114, PTH118
+        return resolve_inside(root, path)  # Methods of ``Path`` fail for a name that is too long.
     return entry
 
 
@@ -134,6 +141,13 @@ def _git_refused(path: str) -> OutsideWorkspaceError:
     return OutsideWorkspaceError(
         f"{shown(path)} belongs to git itself", "Midstream never touches it"
     )
+
+
+def _is_path(text: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def _exists(path: str) -> bool:

@@ -165,8 +165,9 @@ class Workspace:
     def is_free(self, name: str) -> bool:
         """Whether a file can have this name: no folder has it, and none of its own is a link."""
         try:
-            place = Path(self._real(name))
-            return self.entry_name(name) == name and (place.is_symlink() or not place.is_dir())
+            place = self._real(name)  # Methods of ``Path`` fail for a name that is too long.
+            taken = os.path.isdir(place) and not os.path.islink(place)  # noqa: PTH112, PTH114
+            return self.entry_name(name) == name and not taken
         except OutsideWorkspaceError:
             return False
 

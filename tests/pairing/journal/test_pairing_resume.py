@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
 
 import pytest
 
 from midstream.edits.hunks import HunkState
+from midstream.errors import UserError
 from midstream.pairing.journal.journal import Replay, ResumeError
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, TurnStatus
@@ -264,6 +266,62 @@ async def test_a_journal_that_is_a_pipe_is_a_sentence(
     ) as session:
         assert "it is no regular file" in session.status.notices[0].text
         assert journal.is_fifo()
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "y/" * 300 + "z", "run.py/x", "loop", "pipe", "a\nb"])
+async def test_a_journal_of_a_file_that_cannot_be_is_resumed(
+    root: Path,
+    settings: Settings,
+    endpoint: Endpoint,
+    model: SteppedModel,
+    state: Path,
+    name: str,
+) -> None:
+    await play(root, endpoint, model)
+    journal = Journal.latest(state, root)
+    assert journal is not None
+    journal.write_text(journal.read_text().replace(json.dumps("run.py"), json.dumps(name)))
+    before = (root / "run.py").read_bytes()
+    (root / "loop").symlink_to("loop")
+    os.mkfifo(root / "pipe")
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal, review=True
+    ) as session:
+        assert "is back" in session.status.notices[-1].text
+        for decide in (session.decisions.undo, session.decisions.redo):
+            with suppress(UserError):
+                await decide()
+        for hunk in session.hunks.undecided():
+            with suppress(UserError):
+                await session.decisions.accept(hunk.id)
+    assert (root / "run.py").read_bytes() == before
+    assert {name for _, _, names in os.walk(root) for name in names} == {"run.py", "loop", "pipe"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../out.py",
+        "/etc/hosts",
+        "",
+        ".",
+        "a//b",
+        "a/./b",
+        ".GIT/config",
+        "a\0b",
+        "\ud800",
+        "x/" * 2500 + "x",
+    ],
+)
+async def test_a_journal_of_a_name_that_no_file_of_the_folder_has_is_refused(
+    root: Path, endpoint: Endpoint, model: SteppedModel, state: Path, name: str
+) -> None:
+    await play(root, endpoint, model)
+    journal = Journal.latest(state, root)
+    assert journal is not None
+    journal.write_text(journal.read_text().replace(json.dumps("run.py"), json.dumps(name)))
+    with pytest.raises(ResumeError, match="breaks at entry"):
+        Replay.read(journal)
 
 
 ODD = [None, True, -1, 10**30, 1e308, "", "\x1b]0;x\x07", "\ud800", [], [[1]], {}, {"a": [1]}]

@@ -174,6 +174,15 @@ def _checked(kind: type[_Fields], data: Mapping[str, Any]) -> _Fields:
     return made
 
 
+def _check_names(*paths: str) -> None:
+    """Raise ValueError for what no file below a folder is named: it is not looked at."""
+    from midstream.workspace.boundary import is_file_name
+
+    for path in paths:
+        if not is_file_name(path):
+            raise ValueError(f"no file can be named {path!r}")
+
+
 def _packed(data: bytes) -> str:
     return base64.b64encode(_compressed(data)).decode("ascii")
 
@@ -274,6 +283,7 @@ class BaseEntry(SessionEntry):
         from midstream.edits.stand_ins import FileProperties, StandIn
         from midstream.pairing.contents import content_part
 
+        _check_names(self.path)
         proposal = state.files.get(self.path)
         if self.whole:
             former = () if proposal is None else proposal.known_texts()
@@ -339,6 +349,7 @@ class BaselineEntry(SessionEntry):
         from midstream.workspace.content import Entry, LinkTarget
 
         written = _checked(_WrittenBaseline, data)
+        _check_names(*written.kept)
         kept: dict[str, Entry | None] = {}
         links, may_run = set(written.links), written.executable
         for path, packed in written.kept.items():
