@@ -9,6 +9,7 @@ from midstream.pairing.request.mentions import find_mentions
 
 RUST = "impl Board {\n    pub fn len(&self) -> usize {\n        self.scores.len()\n    }\n}\n"
 GO = "package a\n\nfunc Count(n string) error {\n\tprintln(n)\n\treturn ErrNotFound\n}\n"
+JS = "function total(items) {\n  return items.length * (1 + TAX); // gross\n}\n"
 PYTHON = "def get(key):\n    return load_all(key)\n\n\ndef put(key):\n    return 1\n"
 
 
@@ -25,6 +26,7 @@ def found(asked: str, before: str, after: str, path: str) -> list[str]:
         ("wrap ErrNotFound with it", GO, "ErrNotFound", "nil", "a.go", "took `ErrNotFound` away"),
         ("tidy the return", RUST, "len()\n", "len();\n", "a.rs", "ends `Board.len` with a semi"),
         ("cache load_all per key", PYTHON, "load_all", "read", "a.py", "took `load_all` away"),
+        ("count the quantity", JS, " * (1 + TAX)", "", "a.js", "only takes code away (`TAX`)"),
     ],
 )
 def test_a_loss_is_said(asked: str, before: str, old: str, new: str, path: str, said: str) -> None:
@@ -41,6 +43,10 @@ def test_a_loss_is_said(asked: str, before: str, old: str, new: str, path: str, 
         ("return early", RUST, "self.scores.len()", "return self.scores.len();", "a.rs"),
         ("split it into two", PYTHON, "def get", "def one():\n    pass\n\n\ndef two", "a.py"),
         ("it is slow", PYTHON, "load_all(key)", "read(key)", "a.py"),
+        ("without the tax", JS, " * (1 + TAX)", "", "a.js"),
+        ("it counts only one", JS, "items.length * (1 + TAX)", "1 + items.length", "a.js"),
+        ("needless comment", JS, " // gross", "", "a.js"),
+        ("smallest first", "x = sorted(y, reverse=True)\n", ", reverse=True", "", "a.py"),
         (
             "it prints too much",
             RUST,

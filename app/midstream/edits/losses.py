@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from keyword import iskeyword
 from typing import Final
 
 from midstream.code.outline import PARSED_LINES, Definition, outline
 from midstream.code.syntax import is_python
-from midstream.edits.signs import vanished
+from midstream.edits.lcs import equal_blocks
+from midstream.edits.signs import asks_for_removal, vanished
 
 _RENAMES: Final = re.compile(
     r"\b(?:renam|call(?:ed)?\b|named\b|name (?:it|this|that|them)\b|turn|convert|replac|split"
@@ -26,6 +28,10 @@ _TAKES_AWAY: Final = re.compile(
     re.IGNORECASE,
 )
 """Words of a request after which a name that it speaks of may be gone."""
+_COMMENT: Final = re.compile(r"(?:#|//).*")
+_TOKEN: Final = re.compile(r"\w+|[^\w\s]")
+_GIVEN: Final = re.compile(r"[^\W\d]\w*(?=\s*=(?!=))")
+"""Names that get a value, such as arguments given by name."""
 _RETURNS: Final = re.compile(r"->\s*(?!\(\s*\)|!)\S")
 _LEAVES: Final = re.compile(
     r"\s*(?:return|break|continue|panic!|todo!|unimplemented!|unreachable!)"
@@ -68,6 +74,8 @@ def losses(
         lost = (name for name in said if name.rpartition(".")[2] in words[0] - words[1])
         if name := next(lost, ""):
             found.append(f"took `{name}` away, which the request speaks of")
+        elif not asks_for_removal(instruction) and (name := _only_less(*region)):
+            found.append(f"only takes code away (`{name}`)")
     if path.endswith(".rs"):
         for name in new:
             if _loses_value(after, new[name]) and not (
@@ -76,6 +84,24 @@ def losses(
                 found.append(f"ends `{name}` with a semicolon, so that it returns nothing")
                 break
     return found
+
+
+def _only_less(before: str, after: str) -> str:
+    """A name that a line loses in a rewrite which adds nothing, ``""`` if there is none."""
+    old, new = ([_COMMENT.sub("", line) for line in text.splitlines()] for text in (before, after))
+    rest = iter(_TOKEN.findall("\n".join(old)))
+    kept = _TOKEN.findall("\n".join(new))
+    if not all(token in rest for token in kept):  # Each is looked for behind the one before.
+        return ""
+    a = b = 0
+    for first, second, size in (*equal_blocks(old, new), (len(old), len(new), 0)):
+        if first - a == second - b:
+            text = "\n".join(old[a:first])
+            lost = set(_TOKEN.findall(text)).difference(kept, _GIVEN.findall(text))
+            if name := next((n for n in sorted(lost) if n.isidentifier() and not iskeyword(n)), ""):
+                return name
+        a, b = first + size, second + size
+    return ""
 
 
 def _by_name(lines: Sequence[str], path: str) -> dict[str, Definition]:

@@ -124,7 +124,7 @@ def read_signs(instruction: str, before: str, after: str, *, python: bool = True
     if old == new or max(len(old), len(new)) > MAX_LINES:
         return Signs()
     gone, come, deleted = _changed(old, new)
-    removing = _REMOVAL.search(_QUOTED.sub(" ", instruction))
+    removing = asks_for_removal(instruction)
     had = frozenset(_NAME.findall(before))
     touched = frozenset(_NAME.findall(" ".join((*gone, *come))))
     fresh = [name for name in _names("\n".join(come)) if name not in had and name not in _BUILTIN]
@@ -138,6 +138,11 @@ def read_signs(instruction: str, before: str, after: str, *, python: bool = True
         missing=_missing(instruction, before, after),
         borrowed=tuple(name for name in fresh if _borrowed(name, instruction)),
     )
+
+
+def asks_for_removal(instruction: str) -> bool:
+    """Whether an instruction has a word after which code may be gone."""
+    return _REMOVAL.search(_QUOTED.sub(" ", instruction)) is not None
 
 
 def strangers(instruction: str, known: str, after: str) -> tuple[str, ...]:
