@@ -349,6 +349,24 @@ async def test_a_stop_cancels_the_question(project: Path, tmp_path: Path) -> Non
         await stage.until(lambda: "› and then the docs" in shown(stage), "the next turn")
 
 
+async def test_quitting_says_that_the_agent_waits_for_an_answer(
+    project: Path, tmp_path: Path
+) -> None:
+    bill = project / "pkg" / "bill.py"
+    bill.write_text(OLD)
+    async with on_stage(project) as stage:
+        await begin(stage, tmp_path, [ask(bill)])
+        await type_text(stage, "give tax a rate")
+        await stage.until(lambda: "Scripted asks" in stage.notice, "a question")
+        await stage.press("escape", "ctrl+q")
+        asked = "Scripted waits for your answer. Quit anyway?"
+        await stage.until(lambda: stage.notice == asked, "asked")
+        await stage.press("1", "q")
+        await stage.until(lambda: stage.notice == "q again quits; Scripted waits for your answer.")
+        await stage.press("q")
+        await stage.until(lambda: not stage.app.is_running, "the end")
+
+
 async def test_a_long_question_leaves_room_for_its_answers(project: Path, tmp_path: Path) -> None:
     command = " && ".join(f"echo {number} > file{number}" for number in range(50)) + " && the end"
     call = {**CALL, "title": command, "kind": "execute"}

@@ -206,6 +206,7 @@ async def test_the_question_before_quitting_takes_all_keys(
     await stage.press("ctrl+q")
     await stage.until(lambda: "Quit anyway?" in stage.notice, "asked")
     assert stage.keys == ["1 stay", "2 quit"]
+    assert not stage.screen.panes.notice.choices, "said once"
     await stage.type("arAs x9\n")
     await stage.press("enter")
     stage.app.post_message(Paste("pasted"))

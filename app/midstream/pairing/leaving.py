@@ -87,6 +87,12 @@ def left_behind(session: PairingSession, resuming: str) -> str:
     return f"{left}; {fate}.{on_disk}"
 
 
+def asking(session: PairingSession) -> str:
+    """Whose question waits for an answer, without a full stop; ``""`` if none does."""
+    agent = session.agent
+    return f"{agent.title} waits for your answer" if agent.asking else ""
+
+
 def behind(session: PairingSession | None, resuming: str) -> str:
     """What quitting means at this moment, to follow "quits".
 
@@ -94,8 +100,11 @@ def behind(session: PairingSession | None, resuming: str) -> str:
         session: The session, if there is one.
         resuming: The command that goes on with it, ``""`` where no journal keeps it.
     """
-    left = "" if session is None else left_behind(session, resuming)
-    return f" and leaves {left.removesuffix('.')}" if left else "; accepted hunks are on disk"
+    if session is None:
+        return "; accepted hunks are on disk"
+    left, asks = left_behind(session, resuming).removesuffix("."), asking(session)
+    more = f"; {asks}" if asks else ""
+    return f" and leaves {left}{more}" if left else more or "; accepted hunks are on disk"
 
 
 def _stays_on_disk(session: PairingSession) -> str:

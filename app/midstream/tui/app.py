@@ -485,7 +485,7 @@ class MidstreamApp(App[None]):
         self.quit()
 
     def quit(self, *, sure: bool = False) -> None:
-        """Quit; flagged changes on disk and undecided hunks are asked about first.
+        """Quit; flagged changes, undecided hunks and an agent's question are asked about first.
 
         Args:
             sure: Whether the user was told what is undecided, and has said so again.
@@ -497,11 +497,14 @@ class MidstreamApp(App[None]):
             else:
                 self._quit_after_commit(session, sure=sure)
             return
-        from midstream.pairing.leaving import left_behind
+        from midstream.pairing.leaving import asking, left_behind
 
         what = ""
         if session is not None and (not sure or session.flagged_on_disk()):
-            what = left_behind(session, self._resuming())
+            asks = asking(session)
+            what = " ".join(
+                filter(None, (f"{asks}." if asks else "", left_behind(session, self._resuming())))
+            )
         if self._notices.is_alone or not what:
             self.exit()
             return

@@ -271,7 +271,9 @@ class Notices:
             self.line.clear()
         else:
             self._stop_fading()
-            self.line.show("question", self._asked.text, self.choices)
+            # Where all keys go to it, the key bar has the answers: also while a sentence covers it.
+            answers = () if self.is_alone else self.choices
+            self.line.show("question", self._asked.text, answers)
 
     @property
     def _is_unread(self) -> bool:
