@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -143,6 +145,38 @@ def test_line_map_is_a_common_subsequence(old: list[str], new: list[str]) -> Non
     targets = [target for target in moves if target >= 0]
     assert targets == sorted(set(targets))
     assert all(new[target] == old[i] for i, target in enumerate(moves) if target >= 0)
+
+
+@given(LINES, LINES)
+def test_a_large_problem_has_a_common_subsequence_too(old: list[str], new: list[str]) -> None:
+    with mock.patch("midstream.edits.lcs._EXACT_CELLS", 1):
+        pairs = matching_pairs(old, new)
+    assert all(old[i] == new[j] for i, j in pairs)
+    assert all(a < c and b < d for (a, b), (c, d) in pairwise(pairs))
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 10, 100])
+@pytest.mark.parametrize("copies", [1, 4])
+def test_large_problems_of_lines_that_repeat_split_where_they_are_alike(
+    monkeypatch: pytest.MonkeyPatch, kinds: int, copies: int
+) -> None:
+    rng = random.Random(kinds)
+    old = [str(rng.randrange(kinds)) for _ in range(1000 // copies)] * copies
+    new = [line for number, line in enumerate(old) if number % 200 != 99]
+    new[500:500] = ["new"]
+    monkeypatch.setattr("midstream.edits.lcs._EXACT_CELLS", 10_000)
+    assert len(matching_pairs(old, new)) >= 0.8 * len(old)
+
+
+def test_no_lines_split_a_problem_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line becomes unique only once the problem was split at the one before."""
+    monkeypatch.setattr("midstream.edits.lcs._EXACT_CELLS", 50)
+
+    def chain(mark: str) -> list[str]:
+        links = ((f"l{n + 1}", f"{mark}{n}", f"l{n}") for n in range(1500))
+        return [mark, *(line for link in links for line in link), "l1500", mark]
+
+    assert matching_pairs(chain("old"), chain("new"))
 
 
 def test_large_problems_split_at_unique_lines(monkeypatch: pytest.MonkeyPatch) -> None:

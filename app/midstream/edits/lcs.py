@@ -8,7 +8,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from difflib import SequenceMatcher
+from functools import partial
+from itertools import islice
 
 from rapidfuzz.distance import LCSseq
 
@@ -16,21 +17,26 @@ from midstream.edits.documents import LineEdit
 
 _EXACT_CELLS = 200_000_000
 """Largest exact problem (old lines x new lines); the bit matrix then takes 25 MB."""
+_MAX_DEPTH = 8
+"""How often a problem is split: each time costs as much as the texts are long."""
 
 
 def matching_pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     """Index pairs ``(i, j)`` with ``old[i] == new[j]``, ascending in both.
 
     Exact (a longest common subsequence) up to 200 million cells after the common head and tail are
-    cut off; beyond that, problems are split at lines that are unique on both sides (patience).
+    cut off; beyond that, problems are split at lines that are unique on both sides (patience), and
+    where there are none, at runs of lines and the like.
     """
     return [(i + k, j + k) for i, j, size in _matching_blocks(old, new) for k in range(size)]
 
 
-def _matching_blocks(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+def _matching_blocks(
+    old: Sequence[str], new: Sequence[str], depth: int = 0
+) -> Iterator[tuple[int, int, int]]:
     """The same as blocks ``(old start, new start, size)``, up to the ends of both texts.
 
-    The first block, the last, and those beside anchors may be empty.
+    The first block, the last, and those beside anchors may be empty.  ``depth`` counts the splits.
     """
     head = 0
     limit = min(len(old), len(new))
@@ -43,7 +49,7 @@ def _matching_blocks(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[i
     yield 0, 0, head
     middle_old = old[head : len(old) - tail]
     middle_new = new[head : len(new) - tail]
-    for i, j, size in _middle(middle_old, middle_new):
+    for i, j, size in _middle(middle_old, middle_new, depth):
         yield i + head, j + head, size
     yield len(old) - tail, len(new) - tail, tail
 
@@ -81,28 +87,59 @@ def equal_blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple
     ]
 
 
-def _middle(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+def _middle(old: Sequence[str], new: Sequence[str], depth: int) -> Iterator[tuple[int, int, int]]:
     if not old or not new:
         return
     if len(old) * len(new) <= _EXACT_CELLS:
         yield from equal_blocks(old, new)
         return
-    anchors = _unique_anchors(old, new)
-    if not anchors:
-        yield from SequenceMatcher(None, old, new).get_matching_blocks()
+    if depth == _MAX_DEPTH:
+        return
+    if not (anchors := _anchors(old, new)):
         return
     i = j = 0
     for anchor_i, anchor_j in [*anchors, (len(old), len(new))]:
         if anchor_i > i and anchor_j > j:
-            between = _matching_blocks(old[i:anchor_i], new[j:anchor_j])
+            between = _matching_blocks(old[i:anchor_i], new[j:anchor_j], depth + 1)
             yield from ((i + di, j + dj, size) for di, dj, size in between)
         if anchor_i < len(old):
             yield anchor_i, anchor_j, 1
         i, j = anchor_i + 1, anchor_j + 1
 
 
-def _unique_anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Longest increasing chain of lines that occur exactly once on each side."""
+def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Pairs of equal lines at which a large problem is split, ascending in both.
+
+    They are lines that are unique on both sides, else the first ones of runs that are, else the
+    first, the second, and so on, of equal ones.
+    """
+    for hashes in (_line_hashes, partial(_run_hashes, 4), partial(_run_hashes, 32), _place_hashes):
+        pairs = _unique_pairs(hashes(old), hashes(new))
+        if anchors := [(i, j) for i, j in pairs if old[i] == new[j]]:
+            return anchors
+    return []
+
+
+def _line_hashes(lines: Sequence[str]) -> list[int]:
+    return [*map(hash, lines)]
+
+
+def _run_hashes(length: int, lines: Sequence[str]) -> list[int]:
+    return [*map(hash, zip(*(islice(lines, n, None) for n in range(length)), strict=False))]
+
+
+def _place_hashes(lines: Sequence[str]) -> list[int]:
+    """Of each line, with how often it has occurred before."""
+    seen = Counter[str]()
+    hashes: list[int] = []
+    for line in lines:
+        hashes.append(hash((line, seen[line])))
+        seen[line] += 1
+    return hashes
+
+
+def _unique_pairs(old: Sequence[int], new: Sequence[int]) -> list[tuple[int, int]]:
+    """Longest increasing chain of pairs of what occurs exactly once on each side."""
     old_count, new_count = Counter(old), Counter(new)
     at = {line: i for i, line in enumerate(old) if old_count[line] == 1}
     candidates = [
