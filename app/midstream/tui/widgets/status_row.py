@@ -53,9 +53,9 @@ class StatusFacts:
 
     Attributes:
         rate: Tokens per second of the running answer, ``None`` while there is none.
-        estimated: Whether ``rate`` and ``tokens`` are estimates.
         history: Past rates for the sparkline.
         tokens: Tokens of the running or last turn.
+        estimated: Whether ``rate`` and ``tokens`` are estimates.
         waited_s: Seconds that there has been nothing to see.
         reading: How far the model is with reading the prompt, ``""`` while it is not at that.
         pacing: The simulated machine whose rate is imitated, or ``""``.
@@ -73,10 +73,10 @@ class StatusFacts:
     model: str = ""
     doing: Activity = Activity.LOADING
     rate: float | None = None
-    estimated: bool = False
     history: tuple[float, ...] = ()
     ttft_s: float | None = None
     tokens: int = 0
+    estimated: bool = False
     waited_s: float = 0.0
     reading: str = ""
     pacing: str = ""
