@@ -192,6 +192,6 @@ async def test_a_model_that_rewrites_code_is_not_asked_for_titles(folder: Path) 
         screen = await page(stage, "equals_sign", WalkScreen)
         await stage.press("t")
         await stage.until(
-            lambda: "cannot answer questions" in str(screen.notice.render()), "a refusal"
+            lambda: "answers no questions" in str(screen.notice.render()), "a refusal"
         )
         assert not stage.model.requests

@@ -246,7 +246,7 @@ async def test_a_question_ends_the_answer_before_it(
 
 @pytest.mark.parametrize("model", [SteppedModel()])
 async def test_an_edit_model_is_asked_nothing(session: PairingSession, model: SteppedModel) -> None:
-    with pytest.raises(NotAnEditError, match="cannot answer questions") as caught:
+    with pytest.raises(NotAnEditError, match="answers no questions") as caught:
         await session.chat.ask(Question("what is this?", path="run.py"))
     assert caught.value.action == "models"
     assert not model.requests

@@ -178,8 +178,8 @@ def check_answers(model: ModelInfo) -> None:
         NotAnEditError: It says what does.
     """
     if model.is_edit_model:
-        problem = "This model rewrites code and cannot answer questions"
-        raise NotAnEditError(problem, "models", _CHOOSES, _OTHER_MODEL)
+        problem = "This model answers no questions"
+        raise NotAnEditError(problem, "models", "chooses another", _OTHER_MODEL)
 
 
 def check_is_edit(text: str, model: ModelInfo | None = None) -> None:

@@ -201,15 +201,19 @@ class Aim(Controller):
             pane.repaint()
             return
         if active and self.asks:
-            from midstream.pairing.request.kinds import wish_of
+            from midstream.pairing.request.kinds import NotAnEditError, check_answers, wish_of
 
             pane.strips.scope = None
-            key = self._panes.way_to(self._services.key_for("models"))
             how = "answered in text; no file is changed"
             if self._sets_plan:
                 how = "these steps become the plan"
-            elif session is not None and session.server.model_info.is_edit_model:
-                how = f"this model answers no questions; {key} chooses another"
+            elif session is not None:
+                try:
+                    check_answers(session.server.model_info)
+                except NotAnEditError as error:  # Once it was sent, a notice says so.
+                    key = self._panes.way_to(self._services.key_for(error.action))
+                    shown = self._panes.notice.is_shown
+                    how = "" if shown else f"{error.problem}; {key} {error.does}"
             what = "Plan" if wish_of(self._composer.text) else "Ask"
             model = "" if session is None else session.server.model_name
             title.show(what, model, how, active=True)

@@ -299,6 +299,7 @@ class Steer(Controller):
         elif isinstance(error, NotAnEditError):
             key = self._panes.way_to(self._services.key_for(error.action))
             self._notices.say("info", f"{error.problem}; {key} {error.does}.", outcome=True)
+            self._aim.update()
         elif isinstance(error, TargetUnclearError) and error.candidates:
             choices: list[Choice] = [
                 (each.label, lambda each=each: self._choose_target(each, text))
