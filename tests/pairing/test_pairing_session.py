@@ -272,8 +272,8 @@ async def test_an_answer_without_a_change_says_so(
     await session.turns.finished()
     assert turn.status is TurnStatus.DONE
     assert witness.notice == (
-        "stepped left `run` of run.py as it is. "
-        "If something should change, say it in other words, or ask a larger model."
+        "stepped left `run` of run.py as it is: it found nothing to change, or did not understand "
+        "the instruction. If something should change, say it in other words, or ask a larger model."
     )
 
 
@@ -299,9 +299,13 @@ async def test_a_model_that_changes_nothing_is_asked_once_for_its_likeliest_chan
     (hunk,) = session.hunks.undecided("run.py")
     assert session.turns.doubts(hunk)
     told = [notice.text for notice in session.status.notices]
-    assert "stepped left `run` of run.py as it is. Asking once for its likeliest change." in told
+    assert told[0] == (
+        "stepped left `run` of run.py as it is. It is asked once more, for the change that it "
+        "finds likeliest."
+    )
     assert told[-1].startswith(
-        "stepped first left `run` as it is, and this is its likeliest change. Read it before"
+        "stepped first left `run` as it is; this is the change that it found likeliest when it was "
+        "asked once more. Read it before"
     )
 
 
@@ -316,7 +320,7 @@ async def test_a_model_that_changes_nothing_twice_is_not_asked_again(
     await session.turns.instruct(Question("change", path="run.py", cursor=3))
     await session.turns.finished()
     assert len(model.requests) == 2
-    assert witness.notice.startswith("stepped left `run` of run.py as it is. If something should")
+    assert witness.notice.startswith("stepped left `run` of run.py as it is: it found nothing")
     give(model, rewrite((2, "    A\n")))
     model.end()
     await session.turns.instruct(Question("change it", path="run.py", cursor=3))
@@ -365,7 +369,7 @@ async def test_lines_without_a_name_are_told_in_the_plural(
     model.end()
     await session.turns.instruct(Question("change", path="run.py", selection=(3, 5)))
     await session.turns.finished()
-    assert witness.notice.startswith("stepped left lines 4-5 of run.py as they are.")
+    assert witness.notice.startswith("stepped left lines 4-5 of run.py as they are: it")
 
 
 async def test_a_rename_that_leaves_the_name_is_told(

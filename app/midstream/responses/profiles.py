@@ -128,7 +128,7 @@ class Profile:
                 open.
         """
         called = f"the endpoint {self.name}" if self.name else self.url
-        if not self.model and self.dialect.hosted:
+        if not self.names_model:
             where = f"endpoints.{self.name}.model" if self.name else "endpoint.model"
             raise UsageError(
                 f"No model is named for {called}; pass --model, choose one on the models page, or "
@@ -139,6 +139,11 @@ class Profile:
         if self.dialect.hosted and not (endpoint.secure or endpoint.loopback):
             raise UsageError(f"The key of {called} needs an address with wss:// or https://.")
         return endpoint
+
+    @property
+    def names_model(self) -> bool:
+        """Whether its server can know which model is meant; engines have one of their own."""
+        return bool(self.model) or not self.dialect.hosted
 
     def has_key(self, environ: Mapping[str, str] = os.environ) -> bool | None:
         """Whether the key's variable is set; ``None`` where the keyring has it or none is needed.

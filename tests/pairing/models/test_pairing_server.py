@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from midstream.pairing.models.server import ServerLink
 from midstream.responses.profiles import BUILT_IN, Profile
 from midstream.serving.app import create_app
@@ -41,3 +43,23 @@ async def test_a_model_has_a_name_before_it_is_reached(tmp_path: Path) -> None:
     assert link.called == "large"
     link.switch(replace(Settings(), endpoints=(replace(work, model=""),), endpoint="work"))
     assert link.called == "work"
+
+
+def test_a_larger_model_is_offered_where_it_could_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THERE", "key")
+    monkeypatch.delenv("MISSING", raising=False)
+    used = Profile("used", "local", "http://127.0.0.1:1/v1")
+    hosted = Profile("ready", "openai", "https://example.org/v1", "large", key_env="THERE")
+    profiles = (
+        used,
+        hosted,
+        replace(hosted, name="no-key", key_env="MISSING"),
+        replace(hosted, name="no-model", model=""),
+        Profile("engine", "ollama", "http://127.0.0.1:2/v1"),
+        replace(hosted, name="in-keyring", key_env="MISSING", keyring="midstream"),
+    )
+    settings = Settings(endpoints=profiles, endpoint="used")
+    link = ServerLink(settings, endpoint=None, replay=None, state=tmp_path, on_lost=lambda: None)
+    assert link.others == ("ready", "engine", "in-keyring")

@@ -158,9 +158,13 @@ class ServerLink:
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Names of the configured endpoints that are not in use."""
+        """Names of the endpoints that are not in use and lack neither a model nor a key."""
         used = self.profile.name if self.profile is not None else ""
-        return tuple(other.name for other in self._settings.endpoints if other.name != used)
+        return tuple(
+            other.name
+            for other in self._settings.endpoints
+            if other.name != used and other.names_model and other.has_key() is not False
+        )
 
     @property
     def price(self) -> Price | None:

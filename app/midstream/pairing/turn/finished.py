@@ -208,13 +208,14 @@ class Reviewer:
                 "",
                 "writes the likeliest change",
                 doubt=(
-                    f"{model} first left {turn.place} {how}, and this is its likeliest change. "
+                    f"{model} first left {turn.place} {how}; this is the change that it found "
+                    "likeliest when it was asked once more. "
                     "Read it before you accept it, "
                     f"{way_out(self._server.others, implied=turn.implied)}"
                 ),
                 notice=(
-                    f"{model} left {turn.place} of {turn.path} {how}. "
-                    "Asking once for its likeliest change."
+                    f"{model} left {turn.place} of {turn.path} {how}. It is asked once more, for "
+                    "the change that it finds likeliest."
                 ),
             )
         )
@@ -503,7 +504,7 @@ def way_out(endpoints: Sequence[str], *, implied: bool = False) -> str:
     """Advice on an answer that misses what was meant; the larger model comes last.
 
     Args:
-        endpoints: Configured endpoints that could do it.
+        endpoints: Other endpoints that can be asked now.
         implied: Whether the session wrote the instruction itself.
     """
     named = ", ".join(endpoints[:MAX_ENDPOINTS])
@@ -535,14 +536,17 @@ def elsewise(model: str, what: str, out: str) -> str:
 def unchanged(model: str, what: str, out: str) -> str:
     """The sentence about an answer that changes nothing.
 
-    Models leave alone what they do not understand, too, so it names the next step.
+    The answer does not say why, so both reasons that a model has are named, and the next step.
 
     Args:
         model: The name of the model.
         what: The code that it left unchanged.
         out: What to do about it, see ``way_out``.
     """
-    return f"{model} left {what} {_as_before(what)}. If something should change, {out}"
+    return (
+        f"{model} left {what} {_as_before(what)}: it found nothing to change, or did not "
+        f"understand the instruction. If something should change, {out}"
+    )
 
 
 def seen_in(signs: Signs, gone: Sequence[str] = (), odd: Sequence[str] = ()) -> list[str]:
