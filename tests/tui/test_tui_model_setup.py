@@ -24,7 +24,7 @@ from tests.helpers.folders import write_folder
 from tests.helpers.key_server import KeyServer
 from tests.helpers.keyrings import MemoryKeyring
 from tests.helpers.pages import hints
-from tests.helpers.stage import Stage
+from tests.helpers.stage import Stage, on_stage
 
 ABOUT = "The built-in model edits one function at a time"
 
@@ -343,8 +343,8 @@ async def test_engines_on_this_machine_are_asked_on_request(
 ) -> None:
     with KeyServer().running() as server:
 
-        def only_this(settings: Settings) -> lists.Asked:
-            return ask_everybody(settings, ports=(server.port,))
+        def only_this(settings: Settings, *, here: bool) -> lists.Asked:
+            return ask_everybody(settings, here=here, ports=(server.port,))
 
         monkeypatch.setattr(models_page, "ask_everybody", only_this)
         async with first_use(project) as stage:
@@ -356,6 +356,29 @@ async def test_engines_on_this_machine_are_asked_on_request(
             await stage.press("enter")
             await stage.until(lambda: stage.app.screen is stage.screen, "back")
             assert load_settings().profile.url == f"http://127.0.0.1:{server.port}/v1"
+
+
+async def test_without_an_engine_it_says_where_it_looked_and_what_to_do(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere(settings: Settings, *, here: bool) -> lists.Asked:
+        return ask_everybody(settings, here=here, ports=(1, 7))
+
+    monkeypatch.setattr(models_page, "ask_everybody", nowhere)
+    (state / "config.toml").parent.mkdir(exist_ok=True)
+    (state / "config.toml").write_text('[endpoints.team]\nurl = "https://team.invalid/v1"\n')
+    async with on_stage(project, settings=load_settings(project)) as stage:
+        stage.screen.set_focus(stage.pane)
+        await stage.press("M")
+        screen = await the_page(stage)
+        await stage.press("n")
+        await stage.until(lambda: screen.notices.asking, "the ways")
+        await stage.press(way(screen, "an engine on this machine"))
+        await stage.until(lambda: "on the ports 1, 7. " in screen.notice.text, "where it looked")
+        assert screen.notice.text.endswith(
+            "Start one and ask again, or press n to give its address."
+        )
+        assert "team" not in screen.notice.text, "it is not on this machine"
 
 
 async def test_what_is_sent_is_said_before_a_model_is_taken_and_once(

@@ -177,9 +177,9 @@ async def test_endpoints_are_asked_for_their_models_when_the_person_wants_it(
             assert listed in [choice.id for choice in screen.choices], "what was said is kept"
 
 
-def without_engines(settings: Settings) -> lists.Asked:
+def without_engines(settings: Settings, *, here: bool = False) -> lists.Asked:
     """What ports other programs listen on here is no part of the test."""
-    return ask_everybody(settings, ports=())
+    return ask_everybody(settings, here=here, ports=())
 
 
 async def test_keeping_asks_before_an_address_is_taken_out(project: Path, state: Path) -> None:

@@ -73,7 +73,7 @@ def test_everybody_is_asked_once_and_the_answers_are_kept(state: Path) -> None:
     assert asked.found == (("desk", 2),)
     assert len(asked.troubles) == 2
     assert "gone: 127.0.0.1 cannot be reached" in asked.words
-    assert "team: TEAM_KEY is not set" in asked.words
+    assert "team: TEAM_KEY is not set; choosing it here asks for the key." in asked.words
     assert "secret" not in (state / FILE).read_text()
     kept = kept_lists()
     assert kept == asked.lists
@@ -81,6 +81,21 @@ def test_everybody_is_asked_once_and_the_answers_are_kept(state: Path) -> None:
     assert "endpoint:desk#a" not in choices, "it is the endpoint's own model"
     assert choices["endpoint:desk#b"].group == "desk, asked just now"
     assert choices["endpoint:desk#b"].price is None
+
+
+def test_nobody_beyond_this_machine_is_asked_for_its_engines() -> None:
+    with engine({"id": "b"}) as (port, _), engine({"id": "c"}) as (other, keys):
+        settings = Settings(
+            endpoints=(
+                Profile("desk", "custom", f"http://127.0.0.1:{port}/v1"),
+                # The name of another machine, whatever it leads to.
+                Profile("team", "custom", f"http://team.invalid:{other}/v1"),
+            )
+        )
+        asked = ask_everybody(settings, {}, here=True, ports=())
+    assert asked.found == (("desk", 1),)
+    assert not asked.troubles
+    assert not keys
 
 
 def test_a_failure_leaves_what_was_known() -> None:

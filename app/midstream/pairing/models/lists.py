@@ -10,8 +10,8 @@ import os
 import re
 import time
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -86,17 +86,22 @@ class Asked:
         lists: All cached lists, including the new ones.
         found: Endpoints that answered, with the number of their models.
         troubles: An error message for each one that did not.
+        ports: Ports of this machine on which an engine was looked for.
     """
 
     lists: Lists
     found: tuple[tuple[str, int], ...] = ()
-    troubles: tuple[str, ...] = field(default=())
+    troubles: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()
 
     @property
     def words(self) -> str:
         """The result as a message."""
         told = [f"{name} has {count} model{'s' * (count != 1)}" for name, count in self.found]
-        said = "; ".join(told) if told else "No endpoint and no engine on this machine has answered"
+        said = "; ".join(told)
+        if not told:
+            ports = ", ".join(map(str, self.ports))
+            said = f"No engine on this machine answers on the ports {ports}"
         return " ".join((f"{said}.", *self.troubles))
 
 
@@ -119,17 +124,31 @@ def ask_everybody(
     settings: Settings,
     environ: Mapping[str, str] = os.environ,
     *,
+    here: bool = False,
     ports: Sequence[int] = PORTS,
 ) -> Asked:
-    """Ask all configured endpoints, and engines on this machine, for their models (blocking)."""
-    profiles = configured(settings)
+    """Ask endpoints for their models (blocking).
+
+    Args:
+        settings: They configure endpoints.
+        environ: Where keys may be.
+        here: Ask nobody beyond this machine.
+        ports: Where engines on this machine may listen.
+    """
+    profiles = [each for each in configured(settings) if each.loopback or not here]
     taken = {_place(profile.url) for profile in profiles}
     unknown = [port for port in ports if ("127.0.0.1", port) not in taken]
     lists = kept_lists()
     found: list[tuple[str, int]] = []
     troubles: list[str] = []
     with ThreadPoolExecutor(max(1, len(profiles) + len(unknown))) as pool:
-        answers = [(p, pool.submit(_ask, p, environ)) for p in profiles]
+        answers: list[tuple[Profile, Future[tuple[ListedModel, ...]]]] = []
+        for profile in profiles:
+            if profile.has_key(environ) is False:
+                missing = f"{profile.name or profile.url}: {profile.key_env} is not set"
+                troubles.append(f"{missing}; choosing it here asks for the key.")
+            else:
+                answers.append((profile, pool.submit(_ask, profile, environ)))
         others = [(port, pool.submit(_look, port)) for port in unknown]
         for profile, answer in answers:
             called = profile.name or profile.url
@@ -153,7 +172,7 @@ def ask_everybody(
             lists[url] = KeptList(models, time.time(), engine)
             found.append((engine, len(models)))
     keep_lists(lists)
-    return Asked(lists, tuple(found), tuple(troubles))
+    return Asked(lists, tuple(found), tuple(troubles), tuple(unknown))
 
 
 def configured(settings: Settings) -> list[Profile]:

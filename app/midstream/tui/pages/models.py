@@ -301,25 +301,28 @@ class ModelsScreen(PageScreen):
         self.show_all()
         self.work.beside(self._ask, "ask")
 
-    async def _ask(self) -> Lists:
+    async def _ask(self, *, here: bool = False) -> Lists:
         try:
-            asked = await asyncio.to_thread(ask_everybody, self.services.settings)
+            asked = await asyncio.to_thread(ask_everybody, self.services.settings, here=here)
         finally:
             self.asking = False
         chosen = self.list.value
         await self._find(asked.lists)
         self.list.show(self.list.rows, select=chosen)
         self.show_all()
-        self.notices.say(
-            "info" if asked.found and not asked.troubles else "warning", visible(asked.words)
-        )
+        said = asked.words
+        if not asked.found:
+            key = self.services.key_for("models.new")
+            said += f" Start one and ask again, or press {key} to give its address."
+        level = "info" if asked.found and not asked.troubles else "warning"
+        self.notices.say(level, visible(said))
         return asked.lists
 
     async def _engines(self) -> list[ModelChoice]:
         """Ask the engines on this machine; their models."""
         self.asking = True
         self.show_all()
-        lists = await self._ask()
+        lists = await self._ask(here=True)
         found = {profile.url for profile, _ in found_engines(self.services.settings, lists)}
         return [choice for choice in self.choices if choice.address in found]
 
