@@ -29,6 +29,7 @@ from midstream.workspace.files import (
     content_digest,
 )
 from tests.helpers.property import examples
+from tests.helpers.system_calls import between_system_calls
 
 
 def litter(root: Path) -> list[str]:
@@ -65,6 +66,51 @@ def test_the_mode_survives(workspace: Workspace, mode: int) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == mode
     workspace.undo_write()
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"1", mode)
+
+
+def test_nobody_reads_the_new_bytes_of_a_private_file_meanwhile(workspace: Workspace) -> None:
+    path = workspace.root / "key"
+    path.write_bytes(b"1")
+    path.chmod(0o600)
+    modes: set[int] = set()
+
+    def look(_: int) -> None:
+        modes.update(entry.stat().st_mode & 0o777 for entry in workspace.root.iterdir())
+
+    with between_system_calls(look):
+        workspace.write("key", b"2", expected=content_digest(b"1"))
+    assert modes == {0o600}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_the_owner_survives(workspace: Workspace) -> None:
+    path = workspace.root / "f"
+    path.write_bytes(b"1")
+    os.chown(path, 12_345, 54_321)
+    workspace.write("f", b"2", expected=content_digest(b"1"))
+    assert (path.stat().st_uid, path.stat().st_gid) == (12_345, 54_321)
+
+
+def test_what_has_the_name_of_a_temporary_file_is_not_written_to(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside = workspace.root.parent / "outside"
+    outside.write_bytes(b"theirs")
+    (workspace.root / ".midstream-abc.part").symlink_to(outside)
+    monkeypatch.setattr("secrets.token_hex", lambda _=0: "abc")
+    with pytest.raises(WriteFailedError):
+        workspace.write("f", b"ours", expected=None)
+    assert outside.read_bytes() == b"theirs"
+
+
+def test_a_system_that_takes_a_few_bytes_at_a_time_is_given_all(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:7]))
+    workspace.write("f", b"a whole sentence", expected=None)
+    assert (workspace.root / "f").read_bytes() == b"a whole sentence"
+    assert Workspace(workspace.root).recovery == []
 
 
 def test_extended_attributes_survive(workspace: Workspace) -> None:
@@ -423,10 +469,13 @@ def test_undo_never_overwrites_the_user(workspace: Workspace) -> None:
     assert (workspace.root / "g").read_bytes() == b"0"
 
 
-def test_a_hard_link_outside_keeps_its_content(workspace: Workspace) -> None:
+def test_a_hard_link_outside_keeps_its_content_and_mode(workspace: Workspace) -> None:
     outside = workspace.root.parent / "outside"
     outside.write_bytes(b"1")
     os.link(outside, workspace.root / "f")
+    with pytest.raises(WriteFailedError, match="more than one name"):
+        workspace.set_executable("f", True)
+    assert not outside.stat().st_mode & 0o111
     workspace.write("f", b"2", expected=content_digest(b"1"))
     assert outside.read_bytes() == b"1"
     assert (workspace.root / "f").read_bytes() == b"2"
