@@ -70,6 +70,12 @@ async def test_other_languages_are_scanned_for_secrets_only(scanner: Scanner) ->
     assert not scanner.guards("app.rb")
 
 
+async def test_what_to_write_instead_is_said_once(scanner: Scanner) -> None:
+    (found,) = await scanner.scan(["def f(t):", "    return eval(t)"], "app.py")
+    assert found.idiom.startswith("use ast.literal_eval")
+    assert found.message == "Use of possibly insecure function"
+
+
 async def test_a_killed_ruff_is_started_again(scanner: Scanner) -> None:
     text = "def f(t):\n    return eval(t)"
     assert await halts(scanner, text) == ["S307"]

@@ -27,7 +27,7 @@ AFTER = CODE.replace("number * 2", "number + number")
 
 
 def steps(path: Path) -> list[dict[str, Any]]:
-    words = {"type": "text", "text": "Doubling is\na sum."}
+    words = {"type": "text", "text": "Doubling is\na **sum**."}
     said = {"sessionUpdate": "agent_message_chunk", "content": words}
     diff = {"type": "diff", "path": str(path), "oldText": CODE, "newText": AFTER}
     call = {"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Edit things.py"}

@@ -14,7 +14,7 @@ from midstream.tui.app import MidstreamApp
 from midstream.tui.review import navigate
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import make_repo
-from tests.helpers.stage import Stage, ready
+from tests.helpers.stage import Stage, on_stage, ready
 
 FILES = {"run.py": "step = 1\nlast = 2\n", "util.py": "a = 1\nb = 2\n", "gone.txt": "one\n"}
 PATCH = (
@@ -73,6 +73,19 @@ async def test_the_rail_says_what_is_open_decided_or_in_conflict(root: Path) -> 
         await stage.session.external.refresh()
         await stage.until(lambda: "1 conflict" in rail(stage, "util.py"), "conflict")
         assert "1 waits" in rail(stage, "run.py")
+
+
+async def test_the_rail_says_writing_once_text_comes(project: Path) -> None:
+    async with on_stage(project, size=(150, 40)) as stage:
+        await stage.open("pkg/things.py")
+        stage.pane.go_to(7)
+        await stage.instruct("say more")
+        await stage.until(lambda: stage.session.status.state == "waiting", "reading")
+        await stage.pilot.pause(0.2)
+        assert "writing" not in rail(stage, "things.py")
+        await stage.stream(stage.model.region.splitlines(keepends=True)[0])
+        await stage.until(lambda: "writing" in rail(stage, "things.py"), "writing")
+        stage.model.end()
 
 
 async def test_one_key_accepts_all_files_but_what_is_risky(

@@ -208,13 +208,16 @@ class Scanner:
                 node = None if places is None else places.at(item)
                 level = level_of(item.code, node, around.tree)
             if level is not Level.OFF:
+                idiom = IDIOMS.get(item.code, "")
+                # Ruff's own advice would be given twice.
+                message = item.message.partition("; consider using")[0] if idiom else item.message
                 yield Finding(
                     item.code,
-                    item.message.rstrip("."),
+                    message.rstrip("."),
                     item.line,
                     min(item.end_line + 1, len(written)),
                     level,
-                    IDIOMS.get(item.code, ""),
+                    idiom,
                     mask(written[item.line].strip()),
                 )
 

@@ -24,7 +24,8 @@ from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
 from midstream.counting import counted
-from midstream.pairing.chat.entries import Entry
+from midstream.pairing.chat.entries import Entry, Speech
+from midstream.pairing.chat.plan import steps_of
 from midstream.tui.conversation.answer import GrowingAnswer
 from midstream.tui.conversation.links import parser, place_of
 from midstream.tui.conversation.messages import FilePicked, ToolPicked
@@ -540,7 +541,8 @@ class ConversationPane(Widget, can_focus=True):
 
     def _show_plan(self, conversation: ShownConversation) -> None:
         plan, below = conversation.plan, self.has_class("-below")
-        if plan is None or (below and conversation.asking):  # What is asked about needs the room.
+        crowded = below and conversation.asking  # What is asked about needs the room.
+        if plan is None or crowded or _is_last_said(plan, conversation.entries):
             self._plan.display = False
             return
         text = Text(no_wrap=True, overflow="ellipsis")
@@ -563,6 +565,15 @@ class ConversationPane(Widget, can_focus=True):
                 words = "\n  ".join(wrap(words, columns, max_lines=STEP_ROWS, placeholder=" …"))
             text.append(words, self._palette.style(done))
         _tell(self._plan, text)
+
+
+def _is_last_said(plan: AgentPlan, entries: Sequence[Entry]) -> bool:
+    """Whether a plan that has not begun is the answer that stands right above it."""
+    last = entries[-1] if entries else None
+    if not isinstance(last, Speech) or len(last.text) > PIECE_LENGTH:
+        return False
+    said = [(f"{number}. {text}", "pending") for number, text in enumerate(steps_of(last.text), 1)]
+    return said == [(step.text, step.status) for step in plan.steps]
 
 
 def _current(steps: Sequence[PlanStep]) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
 from midstream.edits.hunks import HunkState
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
     from midstream.pairing.journal.entries import ProvenanceEntry
     from midstream.pairing.session import PairingSession
+
+_BOLD: Final = re.compile(r"\*\*(?=\S)([^*]+)(?<=\S)\*\*")
+"""Markdown, which these rows are not."""
 
 
 def why_marked(hunk: Hunk, session: PairingSession) -> str:
@@ -64,7 +68,7 @@ def _of_another(known: ProvenanceEntry) -> Iterator[str]:
     if known.asked:
         yield f"asked: {_in_one_line(known.asked)}"
     if known.said:
-        yield f"said:  {_in_one_line(known.said)}"
+        yield "said:  " + _BOLD.sub(r"\1", _in_one_line(known.said))
     if known.tool:
         yield f"{'by:   ' if known.proven else 'last command:'} {_in_one_line(known.tool)}"
 

@@ -350,8 +350,11 @@ class Status(Controller):
             return
         written = state.written_path
         counts = session.hunks.counts
+        writes = session.status.state is SessionState.STREAMING
         entries = [
-            FileEntry(path, counts(path), writing=written == path, current=path == state.path)
+            FileEntry(
+                path, counts(path), writing=writes and written == path, current=path == state.path
+            )
             for path in session.files
         ]
         repo = session.external.repo
@@ -389,7 +392,8 @@ class Status(Controller):
         if self._panes.composing:
             said = about_built_in(f"{key_for('composer.leave')}, {models} sets up")
         else:
-            said = about_built_in(f"{models} sets up") + f" {key_for('close')} hides this."
+            said = about_built_in(f"{models} sets up")
+            said = f"{said.removesuffix('.')} ({key_for('close')} hides this)."
         self._panes.introduction.show(said)
 
     def show_keys(self) -> None:
