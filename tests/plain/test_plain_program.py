@@ -64,6 +64,11 @@ def test_a_repository_that_cannot_be_read_is_told(folder: Path) -> None:
     assert f"The git repository in {folder / 'project'} cannot be read" in run.stdout
 
 
+def test_the_name_of_a_file_is_one_line(folder: Path) -> None:
+    (folder / "project" / "a\nb.py").touch()
+    assert "\na\\nb.py\n" in piped(folder, "files", "quit").stdout
+
+
 def test_what_was_accepted_is_committed(folder: Path) -> None:
     project = folder / "project"
     git(project, "init", "-q", "-b", "main")

@@ -20,6 +20,7 @@ from midstream.plain.conversing import RELATED_S, Conversing
 from midstream.plain.hunk_commands import HunkCommands
 from midstream.plain.model_commands import ModelCommands
 from midstream.plain.words import Said, help_lines, place_of
+from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
     from midstream.pairing.request.target import Candidate
@@ -191,7 +192,7 @@ class PlainCommands:
         """List the files of the folder."""
         files = await asyncio.to_thread(self._session.workspace.files)
         for path in files[:MAX_FILES]:
-            self._say(path)
+            self._say(shown(path))
         if len(files) > MAX_FILES:
             self._say(f"and {len(files) - MAX_FILES:,} more.")
 
