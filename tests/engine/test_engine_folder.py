@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from midstream.engine.folder import Drafting, ModelFolderError, TokenLimits, read_folder
+from midstream.engine.folder import (
+    MAX_NAME_LENGTH,
+    Drafting,
+    ModelFolderError,
+    TokenLimits,
+    read_folder,
+)
 from tests.helpers.folders import write_folder
 
 
@@ -48,6 +54,13 @@ def test_limits_and_drafting_come_from_the_card(tmp_path: Path) -> None:
     (tmp_path / "midstream.toml").write_text(card)
     assert read_folder(tmp_path).limits == TokenLimits(prompt=7, output=8)
     assert read_folder(tmp_path).drafting is None
+
+
+def test_a_name_is_short_and_can_be_shown(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    name = f"\\u001b]0;a\\u202e{'b' * 200_000}"
+    (tmp_path / "midstream.toml").write_text(f'name = "{name}"\n')
+    assert read_folder(tmp_path).name == "]0;a" + "b" * (MAX_NAME_LENGTH - 4)
 
 
 def to_hub_layout(path: Path, graph: str) -> None:

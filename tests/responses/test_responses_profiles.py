@@ -155,6 +155,16 @@ def test_the_key_comes_from_its_variable(tmp_path: Path) -> None:
     assert "sk-" not in str(caught.value)
 
 
+def test_an_endpoint_is_sent_no_key_of_another(tmp_path: Path) -> None:
+    keys = {dialect.key_env: "k" for dialect in DIALECTS.values() if dialect.key_env}
+    assert Profile.at("https://host.example/v1", "m").endpoint(keys).token is None
+    profile = read(tmp_path, FILE).profile
+    assert profile is not None
+    del keys["OPENAI_API_KEY"]
+    with pytest.raises(UsageError, match="OPENAI_API_KEY is not set"):
+        profile.endpoint(keys)
+
+
 def test_a_hosted_key_never_travels_in_the_open() -> None:
     with pytest.raises(UsageError, match="needs an address with wss:// or https://"):
         Profile.at("ws://api.openai.com/v1", "m").endpoint({"OPENAI_API_KEY": "k"})

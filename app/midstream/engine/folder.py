@@ -32,6 +32,8 @@ GRAPH_ORDER = (
 EDIT_PROMPT = "edit-rewrite"
 """Prompt style of models that rewrite regions and do nothing else (``rewrite_codec``)."""
 PROMPTS = (EDIT_PROMPT, "chat")
+MAX_NAME_LENGTH = 100
+"""Characters of a model's name: it stands in lists and sentences."""
 
 
 class ModelFolderError(UnavailableError):
@@ -208,7 +210,7 @@ def _read_folder(path: Path) -> ModelFolder:
             f'{path / "midstream.toml"} asks for prompt = "{prompt}"; known are '
             f"{', '.join(sorted(PROMPTS))}."
         )
-    name = "".join(filter(str.isprintable, str(card.get("name", path.name))))
+    name = "".join(filter(str.isprintable, str(card.get("name", path.name))))[:MAX_NAME_LENGTH]
     context = _context_length(path, model, config)
     confidence = _confidence(_table(card, "confidence", path / "midstream.toml"), path)
     if confidence is None and prompt == "chat":
