@@ -121,6 +121,8 @@ async def test_nothing_is_put_back_written_or_committed(repo: Path, endpoint: En
                 await refusing
         with pytest.raises(SnapshotError):
             session.workspace.write("a.py", b"", expected=session.workspace.digest("a.py"))
+        with pytest.raises(SnapshotError):
+            session.workspace.set_executable("a.py", True)
         assert session.flagged_on_disk() == []
         assert not session.agent.on
         assert _disk(session.root) == files
