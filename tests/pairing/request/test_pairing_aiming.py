@@ -193,6 +193,24 @@ async def test_what_is_to_be_changed_is_there(
 @pytest.mark.parametrize(
     "asked",
     [
+        "gauge: raise TypeError for None",
+        "fix gauge for None",
+        "make gauge raise TypeError for None",
+        "fix the crash in gauge",
+    ],
+)
+async def test_a_plain_name_that_another_file_defines_is_asked_about(
+    session: PairingSession, model: SteppedModel, root: Path, asked: str
+) -> None:
+    (root / "shape.py").write_text("def gauge(x):\n    return x\n\n\ndef crash():\n    pass\n")
+    with pytest.raises(TargetUnclearError, match=r"`gauge` is not defined in main\.py but in sha"):
+        await session.turns.instruct(Question(asked, path="main.py", cursor=4))
+    assert not model.requests
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
         "make it faster",
         "make tests pass",
         "make it return 3",

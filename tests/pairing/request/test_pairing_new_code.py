@@ -459,7 +459,7 @@ async def test_a_test_goes_to_the_tests_of_its_module(
 
 async def test_a_function_that_the_file_has_is_changed_there(shop: Path) -> None:
     question = Question("implement the function parse in shop/money.py", "test_money.py", 3)
-    code = "def parse(text):\n    return 0\n"
+    code = "def parse(text):\n    return len(text)\n"
     outcome, (asked,) = await ask(shop, question, code)
     assert outcome.written
     assert (shop / "shop/money.py").read_text().startswith(code)

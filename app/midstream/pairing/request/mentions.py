@@ -51,6 +51,8 @@ class Mention:
             place than a plain word after it.
         modifies: Another plain word follows, so it is more likely English (``in upper case``).
         changed: What it does is to change (``make x return 3``, ``fix load_all``), so it exists.
+        about: It is where the instruction begins, in front of a colon or behind a verb
+            (``load: log it``, ``fix load for None``), and may still be a plain word (``fix bugs``).
     """
 
     name: str
@@ -60,6 +62,7 @@ class Mention:
     subject: bool = False
     modifies: bool = False
     changed: bool = False
+    about: bool = False
 
 
 _NAME = r"[^\W\d]\w*(?:(?:\.|::|#)[^\W\d]\w*)*"
@@ -193,14 +196,15 @@ def find_mentions(instruction: str) -> Mentions:
         subject = not before and not fresh and not heads
         modifies = not marked and bool(_MODIFIES.match(instruction, match.end()))
         behind = instruction[match.end() :]
+        mended = not fresh and len(before) == 1 and before[0] in _MENDS
         if previous in _MAKES:
             changed = not fresh and bool(_DOES.match(behind))
         else:
-            mended = len(before) == 1 and before[0] in _MENDS
             changed = (mended or (subject and bool(_FAILS.match(behind)))) and (
                 bool(match["ticks"] or match["call"] or _CASED.fullmatch(name))
             )
-        mention = Mention(name, sureness, place, fresh, subject, modifies, changed)
+        about = heads or mended
+        mention = Mention(name, sureness, place, fresh, subject, modifies, changed, about)
         known = found.get(name)
         if known is None or (mention.sureness, mention.place) > (known.sureness, known.place):
             found[name] = mention

@@ -508,16 +508,16 @@ def _not_here(lines: Sequence[str], outlined: Outline, mentions: Mentions, targe
 
 
 def _foreign(lines: Sequence[str], mentions: Mentions) -> str:
-    """A plain word for the place ("in average when ...") that is nowhere in the file."""
+    """A plain word for the place ("average: ...", "fix average") that is nowhere in the file."""
+    placed = [m for m in mentions.all if m.place or m.subject or m.changed]
+    begun = [m for m in mentions.all if m.about and m not in placed]
     words: set[str] | None = None
-    for mention in mentions.all:
-        meant = mention.place or mention.subject or mention.changed
-        if mention.sureness > Sureness.WORD or not meant:
-            continue
+    for mention in (*placed, *begun):  # "fix the crash in average" is not about a `crash`.
         name = mention.name
-        if mention.fresh or mention.modifies or name.lower() in _NO_NAMES:
+        english = mention.modifies and not mention.changed
+        if mention.sureness > Sureness.WORD or mention.fresh or english:
             continue
-        if keyword.iskeyword(name) or hasattr(builtins, name):
+        if name.lower() in _NO_NAMES or keyword.iskeyword(name) or hasattr(builtins, name):
             continue
         if words is None:
             words = {word.lower() for line in lines for word in re.findall(r"\w+", line)}
