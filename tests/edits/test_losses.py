@@ -60,3 +60,9 @@ def test_what_was_asked_for_is_no_loss(
     asked: str, before: str, old: str, new: str, path: str
 ) -> None:
     assert found(asked, before, before.replace(old, new, 1), path) == []
+
+
+def test_code_that_is_only_taken_away_is_found_without_the_margin() -> None:
+    loop = "  for (item of items) {\n    sum += item;\n  }\n  return sum * (1 + TAX);\n"
+    dedented = loop.replace("\n  ", "\n")[2:].replace(" * (1 + TAX)", "")
+    assert found("count the quantity", loop, dedented, "a.js") == ["only takes code away (`TAX`)"]

@@ -88,7 +88,10 @@ def losses(
 
 def _only_less(before: str, after: str) -> str:
     """A name that a line loses in a rewrite which adds nothing, ``""`` if there is none."""
-    old, new = ([_COMMENT.sub("", line) for line in text.splitlines()] for text in (before, after))
+    # Models may leave out the margin of what they rewrite.
+    old, new = (
+        [_COMMENT.sub("", line).strip() for line in text.splitlines()] for text in (before, after)
+    )
     rest = iter(_TOKEN.findall("\n".join(old)))
     kept = _TOKEN.findall("\n".join(new))
     if not all(token in rest for token in kept):  # Each is looked for behind the one before.
