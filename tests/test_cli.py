@@ -730,3 +730,11 @@ def test_sentences_break_between_words_on_a_terminal(monkeypatch: pytest.MonkeyP
         "Go on later with",
         f"{command}.",
     ]
+
+
+def test_json_keeps_a_name_that_is_not_utf_8(folder: Path) -> None:
+    environ = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    words = [str(PROGRAM), "edit", b"no\xef.py", "-m", "x", "--json"]
+    done = subprocess.run(words, capture_output=True, cwd=folder, env=environ, check=False)
+    assert (done.returncode, done.stderr) == (2, b"")
+    assert "no\udcef.py" in json.loads(done.stdout)["error"]["message"]

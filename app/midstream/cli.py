@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import errno
-import json
 import os
 import shlex
 import sys
@@ -129,15 +128,15 @@ def _drop_output() -> None:
 
 
 def _report(error: UserError, *, as_json: bool = False) -> None:
+    from midstream.commands.common import print_json, printable, wrapped
+
     if as_json:
         value: dict[str, Any] = {"code": error.code, "message": str(error)}
         candidates = getattr(error, "candidates", ())
         if candidates:
             value["candidates"] = [candidate.label for candidate in candidates]
-        print(json.dumps({"error": value}, ensure_ascii=False))
+        print_json({"error": value})
     else:
-        from midstream.commands.common import printable, wrapped
-
         # The sentence may quote what a model said.
         said = wrapped(f"midstream: {printable(str(error))}", sys.stderr)
         print(said, file=sys.stderr)

@@ -100,6 +100,22 @@ def test_a_script_through_a_pipe(folder: Path) -> None:
     assert out.index("things.py is written.") < out.index("Rejected 2; 0 hunks to decide.")
 
 
+def test_a_file_whose_name_is_not_utf_8_is_changed(folder: Path) -> None:
+    name = b"th\xefngs.py"
+    (folder / "project/things.py").rename(folder / "project" / os.fsdecode(name))
+    done = subprocess.run(
+        command(folder),
+        input=b"open %b\nrename total to found\naccept all\n" % name,
+        capture_output=True,
+        cwd=folder,
+        env={**environment(folder), "PYTHONIOENCODING": "utf-8:strict"},
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b""), done.stdout
+    assert (folder / "project" / os.fsdecode(name)).read_text() == DONE
+
+
 def test_the_answer_is_awaited_and_one_undo_takes_all_back(folder: Path) -> None:
     path = folder / "project" / "things.py"
     run = piped(folder, "rename total in count", "accept all")

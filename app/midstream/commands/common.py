@@ -84,8 +84,9 @@ def with_options(settings: Settings, options: argparse.Namespace) -> Settings:
 
 
 def print_json(value: object) -> None:
-    """Print a JSON object on one line and flush."""
-    print(json.dumps(value, ensure_ascii=False), flush=True)
+    """Print a JSON object on one line and flush; what is not UTF-8 in a name is an escape."""
+    text = json.dumps(value, ensure_ascii=False)
+    print(text.encode("utf-8", "backslashreplace").decode(), flush=True)
 
 
 def colours() -> bool:

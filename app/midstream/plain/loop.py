@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import signal
 import sys
 import threading
@@ -345,11 +346,12 @@ class PlainLoop:
 
         def read() -> None:
             # A closed loop means that the session has ended; the line is not needed.
-            with contextlib.suppress(RuntimeError, ValueError, OSError):
-                for line in self._source:
-                    may_read.clear()
-                    loop.call_soon_threadsafe(inbox.put_nowait, line.rstrip("\r\n"))
-                    may_read.wait()
+            with contextlib.suppress(RuntimeError):
+                with contextlib.suppress(ValueError, OSError):  # It is closed, or gone.
+                    for line in self._source:
+                        may_read.clear()
+                        loop.call_soon_threadsafe(inbox.put_nowait, line.rstrip("\r\n"))
+                        may_read.wait()
                 loop.call_soon_threadsafe(inbox.put_nowait, Ended())
 
         threading.Thread(target=read, name="lines", daemon=True).start()
@@ -443,6 +445,8 @@ async def _run(
     from midstream.pairing.session import PairingSession
 
     terminal = sys.stdin.isatty()
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # for names of files that are not UTF-8
     # What was on screen long enough to be read is not known here.
     settings = replace(settings, attention=False)
     session = await PairingSession.open(

@@ -31,7 +31,7 @@ from midstream.errors import UnavailableError
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import ServerEvent, WireError, decode_event
 from midstream.responses.frames import Frame, FrameReader
-from midstream.responses.liberal import loads
+from midstream.responses.liberal import dumps, loads
 from midstream.responses.refusals import Refusal, error_of, explained
 
 
@@ -110,7 +110,6 @@ class WebSocketLink:
         self._socket = socket
         self._on_event = on_event
         self._on_lost = on_lost
-        self._encoder = msgspec.json.Encoder()
         self._reader = asyncio.create_task(self._read(), name="responses-reader")
 
     @classmethod
@@ -182,7 +181,7 @@ class WebSocketLink:
             UnavailableError: The connection is gone.
         """
         try:
-            await self._socket.send(self._encoder.encode(frame).decode())
+            await self._socket.send(dumps(frame).decode())
         except ConnectionClosed as error:
             raise UnavailableError(
                 "The connection to the model server was lost; try again."

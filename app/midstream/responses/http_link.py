@@ -33,6 +33,7 @@ from midstream.responses.events import (
 )
 from midstream.responses.http import Poster, RefusedError, url_below
 from midstream.responses.http_api import HttpApi
+from midstream.responses.liberal import dumps
 from midstream.responses.messages_api import MESSAGES_API
 from midstream.responses.reading import AnswerReading, CutOffError
 from midstream.responses.refusals import Refusal
@@ -281,7 +282,7 @@ class HttpLink:
         reading = AnswerReading(api.reader(), lambda event: self._deliver(event, attempt))
         chunks = self._poster.post(
             url_below(endpoint, api.path),
-            msgspec.json.encode(self._body(frame)),
+            dumps(self._body(frame)),
             api.headers(endpoint),
         )
         clock = asyncio.get_running_loop().time

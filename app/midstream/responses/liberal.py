@@ -114,6 +114,14 @@ def word_of(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
+def dumps(value: object) -> bytes:
+    """The JSON of what is sent; what is not UTF-8 in a file's name is replaced."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_whole(msgspec.to_builtins(value)))
+
+
 def _whole(value: object) -> object:
     """A value without halves of characters, which no file and no terminal takes."""
     match value:
