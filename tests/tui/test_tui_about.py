@@ -217,7 +217,7 @@ async def test_an_answer_of_the_model_has_its_instruction(project: Path) -> None
 def test_pictures(
     snap_compare: Any, project: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
-    monkeypatch.setattr(status, "status_facts", lambda session, path: FACTS)
+    monkeypatch.setattr(status, "status_facts", lambda state: FACTS)
     for module in (about, look_up):
         monkeypatch.setattr(module, "when", lambda seconds: "today 10:32")
     (project / "pkg/twice.py").write_text("from pkg.things import double\n\nprint(double(2))\n")

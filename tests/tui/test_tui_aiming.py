@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from midstream.pairing.request.builder import RequestBuilder
+from midstream.pairing.request.context import Context
+from midstream.pairing.request.question import Question
+from midstream.pairing.request.scope import Scope
+from midstream.tui.widgets.status_row import StatusRow
 from tests.helpers.stage import on_stage
 
 
@@ -21,6 +27,36 @@ async def test_a_definition_of_another_file_is_the_target_before_enter(project: 
         await stage.press("enter")
         await stage.until(lambda: stage.model.requests, "request")
         assert stage.model.region == "def away(total):\n    return total\n"
+
+
+async def test_what_was_sent_is_waited_for_from_the_key_on(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gathered = asyncio.Event()
+    gather = RequestBuilder.context
+
+    async def context(
+        self: RequestBuilder, scope: Scope, question: Question, **more: bool
+    ) -> Context:
+        await gathered.wait()
+        return await gather(self, scope, question, **more)
+
+    async with on_stage(project) as stage:
+        row = stage.screen.query_one(StatusRow)
+        await stage.open("pkg/things.py")
+        await stage.press("i")
+        stage.composer.put("shorten count and double")
+        await stage.press("enter")
+        await stage.until(lambda: stage.choices, "which of the two")
+        assert "ready" in row.render().plain
+        monkeypatch.setattr(RequestBuilder, "context", context)
+        await stage.press("1")
+        assert "sending" in row.render().plain
+        await stage.until(lambda: not stage.composer.text, "the text has gone")
+        assert "sending" in row.render().plain
+        gathered.set()
+        await stage.until(lambda: stage.model.requests, "request")
+        await stage.until(lambda: "reading" in row.render().plain, "the model has it")
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ Step = Callable[[Pilot[None]], Awaitable[None]]
 def fixed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What differs from run to run is fixed: rates, times, the place of the folder."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(status, "status_facts", lambda session, path: FACTS)
+    monkeypatch.setattr(status, "status_facts", lambda state: FACTS)
 
 
 def app_on(root: Path, theme: str, **settings: object) -> MidstreamApp:

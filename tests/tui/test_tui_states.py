@@ -19,12 +19,11 @@ from textual.pilot import Pilot
 
 from midstream.edits.hunks import HoldReason, HunkState
 from midstream.pairing.activity import Activity
-from midstream.pairing.session import PairingSession
-from midstream.pairing.status import RUNNING
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.review import status
+from midstream.tui.review.state import ReviewState
 from midstream.tui.widgets.status_row import StatusFacts
 from tests.helpers.stepped import SteppedModel, served
 
@@ -220,9 +219,8 @@ def test_state(
     model, endpoint = stepped
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    def facts(session: PairingSession | None, path: str) -> StatusFacts:
-        running = session is not None and session.status.state in RUNNING
-        return replace(FACTS, doing=Activity.WRITING if running else Activity.READY)
+    def facts(state: ReviewState) -> StatusFacts:
+        return replace(FACTS, doing=Activity.WRITING if state.running else Activity.READY)
 
     monkeypatch.setattr(status, "status_facts", facts)
     root = tmp_path / "project"

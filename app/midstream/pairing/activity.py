@@ -18,6 +18,8 @@ class Activity(StrEnum):
     LOADING = "loading"
     """The model server on this machine is started and loads its model."""
     READY = "ready"
+    SENDING = "sending"
+    """What was typed is on its way: its place is found, and what goes along with it."""
     READING = "reading"
     """The model has the request and has written nothing yet."""
     THINKING = "thinking"
@@ -48,8 +50,8 @@ OF_STATE: Final = {
 
 WORDLESS: Final = frozenset(
     {
-        Activity.CONNECTING, Activity.LOADING, Activity.READING, Activity.THINKING,
-        Activity.AGENT, Activity.HOOKS, Activity.CHECKS,
+        Activity.CONNECTING, Activity.LOADING, Activity.SENDING, Activity.READING,
+        Activity.THINKING, Activity.AGENT, Activity.HOOKS, Activity.CHECKS,
     }
 )  # fmt: skip
 """What is waited for with little or nothing to see; its seconds are counted."""

@@ -93,6 +93,7 @@ UNICODE = Glyphs(
         Activity.CONNECTING: "○",
         Activity.LOADING: "○",
         Activity.OFFLINE: "○",
+        Activity.SENDING: "○",
         Activity.READING: "◔",
         Activity.THINKING: "◑",
         Activity.YOU: "?",

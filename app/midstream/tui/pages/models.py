@@ -311,7 +311,7 @@ class ModelsScreen(PageScreen):
         self.list.show(self.list.rows, select=chosen)
         self.show_all()
         said = asked.words
-        if not asked.found:
+        if not asked.found and (here or not asked.troubles):
             key = self.services.key_for("models.new")
             said += f" Start one and ask again, or press {key} to give its address."
         level = "info" if asked.found and not asked.troubles else "warning"

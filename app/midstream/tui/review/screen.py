@@ -21,7 +21,7 @@ from textual.timer import Timer
 
 from midstream.actions import BY_ID, Place
 from midstream.errors import UserError
-from midstream.pairing.activity import WORDLESS, activity_of, at_work
+from midstream.pairing.activity import WORDLESS, at_work
 from midstream.pairing.status import (
     RUNNING,
     ConversationHeard,
@@ -177,7 +177,7 @@ class ReviewScreen(EagerScreen):
         self.tour.look()
         self.status.refresh()
         session = self.state.session
-        goes_on = session is None or at_work(session) or activity_of(session) in WORDLESS
+        goes_on = self.state.doing in WORDLESS or (session is not None and at_work(session))
         if self._clock is not None and goes_on:
             self._clock.resume()
         elif self._clock is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from midstream.code.lexing import meet
+from midstream.pairing.activity import Activity, activity_of
 from midstream.pairing.status import RUNNING, SessionState
 from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView, MatchFinder
@@ -54,6 +55,8 @@ class ReviewState:
         self.recent: tuple[Recent, ...] = ()
         """Earlier sessions of this folder, for the welcome."""
         self.examples_hidden = False
+        self.sending = 0
+        """Texts of the user that are on their way to the session."""
         self.tried: set[str] = set()
         """Example instructions that were sent."""
 
@@ -71,6 +74,14 @@ class ReviewState:
     def turn(self) -> Turn | None:
         """The running or last turn."""
         return None if self.session is None else self.session.turns.last
+
+    @property
+    def doing(self) -> Activity:
+        """What is waited for."""
+        if self.session is None:
+            return Activity.LOADING
+        doing = activity_of(self.session)
+        return Activity.SENDING if self.sending and doing is Activity.READY else doing
 
     @property
     def running(self) -> bool:

@@ -14,7 +14,7 @@ from midstream.code.languages import spelled
 from midstream.code.lexing import language_of
 from midstream.counting import counted
 from midstream.edits.hunks import Hunk, HunkState
-from midstream.pairing.activity import Activity, activity_of
+from midstream.pairing.activity import Activity
 from midstream.pairing.models.disclosures import about_built_in
 from midstream.pairing.models.simulating import pacing_words
 from midstream.pairing.status import SessionState
@@ -32,6 +32,7 @@ from midstream.words import in_review
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
     from midstream.tui.diff.view import FileView, MatchFinder
+    from midstream.tui.review.state import ReviewState
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +291,7 @@ class Status(Controller):
         panes, view = self._panes, self._state.view
         if not panes.screen.is_mounted or not self._services.is_running:
             return
-        panes.status.show(status_facts(self._state.session, self._state.path))
+        panes.status.show(status_facts(self._state))
         self._show_file()
         self._show_rail()
         self._show_examples()
@@ -557,15 +558,15 @@ class Status(Controller):
         yield WelcomePart("Earlier here", rows, self._services.key_for("sessions"))
 
 
-def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
-    """What the status row shows for a session and the open file."""
-    if session is None:
+def status_facts(state: ReviewState) -> StatusFacts:
+    """What the status row shows."""
+    if (session := state.session) is None:
         return StatusFacts()
     meter, repo = session.status.meter, session.external.repo
     branch = ""
     if repo is not None:
         branch = f"{repo.head[:8]} detached" if repo.detached else repo.branch
-    agent, doing = session.agent, activity_of(session)
+    agent, doing = session.agent, state.doing
     model = session.server.called
     if agent.on:
         model = agent.title
@@ -593,5 +594,5 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
         reviewing=session.review.on,
         range=session.workspace.snapshot_of,
         held=session.gate.waiting,
-        guard=session.guard.light(path).words,
+        guard=session.guard.light(state.path).words,
     )

@@ -62,8 +62,6 @@ class Steer(Controller):
         self._converse = converse
         self._ended_at = 0.0
         """When an answer ended by itself, on the monotonic clock; 0 once a late stop was told."""
-        self._sending = 0
-        """Instructions that are on their way to the session."""
         self._stops = 0
         """How often the key to stop was pressed; it is meant for what was sent before."""
         self._held = ""
@@ -75,7 +73,11 @@ class Steer(Controller):
     @property
     def sending(self) -> bool:
         """Whether an instruction is on its way to the session."""
-        return self._sending > 0
+        return self._state.sending > 0
+
+    def _sends(self, more: int) -> None:
+        self._state.sending += more
+        self._state.refresh()
 
     # the composer
 
@@ -195,6 +197,7 @@ class Steer(Controller):
         question = self._about(wish or question_of(text), selection)
         self._converse.reveal()
         self._panes.focus(self._pane)
+        self._sends(1)
 
         async def work() -> None:
             try:
@@ -203,6 +206,8 @@ class Steer(Controller):
                 self._composer.give_back(text)
                 self._explain(error, text, selection)
                 return
+            finally:
+                self._sends(-1)
             self._pane.mark = None
 
         self._work.run(work)
@@ -248,7 +253,7 @@ class Steer(Controller):
         redirecting = (state.running and not turns.in_background) or self.sending
         question = self._about(text, selection)
         self._panes.focus(self._pane)
-        self._sending += 1
+        self._sends(1)
 
         async def work() -> None:
             try:
@@ -266,7 +271,7 @@ class Steer(Controller):
                 self._explain(error, text, selection)
                 return
             finally:
-                self._sending -= 1
+                self._sends(-1)
             self._pane.mark = None
             state.tried.add(text)
             await session.introduction.done()
@@ -318,9 +323,14 @@ class Steer(Controller):
     def _choose_target(self, candidate: Candidate, text: str) -> None:
         """Put the cursor on a candidate, so that it is in scope, and send the text again."""
         path = candidate.path or self._state.path
+        self._sends(1)
 
         async def work() -> None:
-            if not await self._navigate.open_path(path) or (view := self._state.view) is None:
+            try:
+                opened = await self._navigate.open_path(path)
+            finally:
+                self._sends(-1)
+            if not opened or (view := self._state.view) is None:
                 return
             lines = candidate.locate(view.proposal.composed().lines, view.proposal.path)
             if lines is None:
@@ -394,7 +404,7 @@ class Steer(Controller):
         elif self._converse.stop():
             return
         elif session is not None and (
-            self._sending or self._state.running or session.status.state is SessionState.STOPPING
+            self.sending or self._state.running or session.status.state is SessionState.STOPPING
         ):
             self._stops += 1
             # Not serial: stopping must not wait for a write in progress.
