@@ -345,7 +345,7 @@ def test_the_tests_run_and_the_model_is_asked_about_a_place(folder: Path) -> Non
     said = run.stdout + run.stderr
     assert "Makefile suggests make test; check yes runs it here." in said
     assert "make test is running; check stop ends it." in said
-    assert "make test: failed with exit code 2, 1 place." in said
+    assert "make test: failed in 1 place with exit code 2; its output says why." in said
     assert "1  things.py:4: item is no number" in said
     assert "things.py is written." in said, said
     assert (folder / "project" / "things.py").read_text() == DONE

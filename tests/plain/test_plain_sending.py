@@ -69,6 +69,8 @@ async def test_a_plan_is_written_made_shown_and_carried_out(tmp_path: Path) -> N
                 await session.turns.finished()
 
             await do("open app.py")
+            with pytest.raises(UsageError, match="There is no answer yet"):
+                await do("take")
             with pytest.raises(UsageError, match="plan TEXT asks for one"):
                 await do("plan")
             await do("plan 1. return two 2. add a docstring")
@@ -77,6 +79,8 @@ async def test_a_plan_is_written_made_shown_and_carried_out(tmp_path: Path) -> N
             answer("1. return three\n2. say why\n")
             await do("plan make it three")
             assert [step.text for step in session.chat.steps.steps] == ["return three", "say why"]
+            with pytest.raises(UsageError, match="contains no code"):
+                await do("take")
             answer("app.py\n<<<<<<< SEARCH\n    return 1\n=======\n    return 3\n>>>>>>> REPLACE\n")
             await do("next")
             assert "Next: return three" in said

@@ -146,6 +146,10 @@ async def test_the_title_says_what_goes_along_while_typing(
         ]
         assert "Would go to model-x at hosted." in detail_of(page)
         assert "may take up to 24,000 tokens" in detail_of(page)
+        (told,) = (each for each in page.whole(page.requests[0]) if each.heading == "system text")
+        task = told.lines[1][0]
+        assert task.startswith("You are a careful programmer who edits files")
+        assert task.endswith("say why in one sentence and make no edit."), "a whole paragraph"
         await stage.press("escape")
         assert stage.composer.text == "sort it as in @other.py"
         stage.composer.put("see @pkg/thing.py ")

@@ -48,7 +48,7 @@ async def test_places_are_listed_opened_and_walked(project: Path) -> None:
             "pkg/things.py:8 total is not found",
             "pkg/things.py:17 too small",
         ]
-        assert "failed with exit code 2, 2 places" in screen.title_row.render().plain
+        assert "failed in 2 places with exit code 2" in screen.title_row.render().plain
         assert "total is not found" in shown(screen, "about")
         assert "enter open" not in hints(screen)
         await stage.press("j")

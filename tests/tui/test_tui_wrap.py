@@ -57,6 +57,13 @@ def test_lines_break_behind_separators_and_go_on_indented() -> None:
     assert "".join(s.text for s in second) == "      second_argument, third)"
 
 
+def test_a_figure_is_not_split() -> None:
+    text = "The context may take up to 3,000 tokens, 1.5 of them"
+    for room in range(8, 50):
+        places = breaks(text, room)
+        assert not [at for at in places if text[at - 1] in ",." and text[at].isdigit()], room
+
+
 def test_a_wide_character_is_not_split() -> None:
     text = "\u4e2d" * 10
     assert all(cell_len(text[:p]) % 2 == 0 for p in breaks(text, 7))

@@ -14,7 +14,6 @@ from midstream.pairing.chat.plan import StepState
 from midstream.pairing.request.question import Question
 
 if TYPE_CHECKING:
-    from midstream.pairing.chat.code_blocks import CodeBlock
     from midstream.pairing.chat.tool_loop import ToolQuestion
     from midstream.pairing.session import PairingSession
 
@@ -141,7 +140,12 @@ class Conversing:
         Raises:
             UsageError: There is no such code.
         """
-        blocks = self._blocks
+        from midstream.pairing.chat.code_blocks import code_blocks
+
+        answer = last_answer(self._session.chat.entries)
+        if not answer:
+            raise UsageError("There is no answer yet.")
+        blocks = code_blocks(answer)
         if not blocks:
             raise UsageError("The last answer contains no code that can become hunks.")
         if not rest and len(blocks) > 1:
@@ -153,9 +157,3 @@ class Conversing:
         if not 1 <= number <= len(blocks):
             raise UsageError(f"There is no block {number}; take lists them.")
         await self._session.turns.propose(blocks[number - 1], path=path)
-
-    @property
-    def _blocks(self) -> list[CodeBlock]:
-        from midstream.pairing.chat.code_blocks import code_blocks
-
-        return code_blocks(last_answer(self._session.chat.entries))

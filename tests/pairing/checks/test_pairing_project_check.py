@@ -125,8 +125,10 @@ async def test_a_run_tells_its_end_and_its_places(tmp_path: Path) -> None:
         assert list(check.output) == ["mod.py:2: error: no", "done"]
         (finding,) = check.findings
         assert (finding.place, finding.message) == ("mod.py:2", "no")
-        assert check.summary == "failed with exit code 3, 1 place"
-        assert status.notices[-1].text.endswith("failed with exit code 3, 1 place.")
+        assert check.summary == "failed in 1 place with exit code 3"
+        assert status.notices[-1].text.endswith(
+            "failed in 1 place with exit code 3; its output says why."
+        )
         assert status.notices[-1].action == "checks"
         asked = check.instruction(finding, with_output=True)
         assert asked.startswith("fix this: no\n\n`")
@@ -408,7 +410,7 @@ async def test_places_in_the_copy_are_places_of_the_folder(
         assert [finding.place for finding in check.findings] == ["shop.py:2"]
         assert list(check.output) == [f"{root / 'shop.py'}:2: error: wrong"]
         assert (root / "shop.py").read_text() == SHOP
-        assert "` with 1 undecided hunk failed with exit code 1" in check.failure()
+        assert "` with 1 undecided hunk failed in 1 place with exit code 1" in check.failure()
 
 
 async def test_stopping_and_closing_leave_no_copy(

@@ -467,6 +467,6 @@ async def test_a_request_carries_the_check_that_failed(
         await session.turns.finished()
         (message,) = [text for role, text in hosted.messages if role == "user"]
         told = message.partition("<failed-check>\n")[2].partition("</failed-check>")[0]
-        assert "failed with exit code 1, 1 place\napp.py:2: no\n" in told
+        assert "failed in 1 place with exit code 1\napp.py:2: no\n" in told
         assert told.endswith("Its output ends with:\napp.py:2: error: no\n")
         assert session.turns.context.budget == context.budget

@@ -218,6 +218,7 @@ async def test_what_the_person_wrote_into_a_rename_is_not_lost(
         ("rename total to money and add a docstring", "rename amount to money and add a docstring"),
         ("rename items to things", "rename items to things"),
         ("rename seen to known", "rename seen to known"),
+        ("rename total to amount", "rename total to amount"),
     ],
 )
 async def test_after_the_answer_what_the_file_calls_it_is_understood(

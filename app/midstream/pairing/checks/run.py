@@ -194,7 +194,9 @@ class ProjectCheck:
         """The state, in a few words."""
         found = counted(len(self.findings), "place") if self.findings else ""
         if self.state is CheckState.FAILED:
-            return f"failed with exit code {self.exit_code}" + (f", {found}" if found else "")
+            return (
+                "failed" + (f" in {found}" if found else "") + f" with exit code {self.exit_code}"
+            )
         if self.running:
             return f"running for {self.seconds:.0f} s" + (f", {found} so far" if found else "")
         if self.state is CheckState.PASSED:
@@ -447,11 +449,11 @@ class ProjectCheck:
     def _tell(self) -> None:
         if self.state not in (CheckState.PASSED, CheckState.FAILED):
             return
-        words = f"{self.title}: {self.summary}."
+        words = f"{self.title}: {self.summary}"
         if self.state is CheckState.FAILED:
-            self._status.warn(words, "checks")
+            self._status.warn(f"{words}; its output says why.", "checks")
         else:
-            self._status.inform(words)
+            self._status.inform(f"{words}.")
 
     def _inside(self, path: str) -> str | None:
         """The name of a file in the folder, as ``Workspace.relative`` spells it."""

@@ -97,7 +97,7 @@ def as_proposed(said: str, before: Sequence[str], after: Sequence[str]) -> str:
         again = _given_another(said, _brought(before, after), before, None)
         return said if again is None else f"rename `{again.given}` to `{again.wanted}`"
     given = {each.new for each in substitutions(before, after) if each.old == renamed}
-    if len(given) != 1 or renamed in _words(after):
+    if len(given) != 1 or renamed in _words(after) or given & set(new_names(said)):
         return said
     (name,) = given
     return re.sub(rf"\b{re.escape(renamed)}\b", lambda _: name, said, count=1)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 KEPT: Final = 24
 """The latest requests that are kept."""
+SYSTEM_TEXT: Final = "system text"
+"""Name of the piece with what a model is told of its task."""
 _NONE: Final = Context()
 
 
@@ -117,7 +119,7 @@ class Sent:
     def _parts(self) -> Iterator[SentPart]:
         content = self.content
         if content.instructions:
-            yield SentPart("system text", content.instructions)
+            yield SentPart(SYSTEM_TEXT, content.instructions)
         parts, target = self.context.parts, self.target
         if target is not None:
             parts = (target, *(part for part in parts if part.name != target.name))

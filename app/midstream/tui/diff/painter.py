@@ -7,6 +7,7 @@ widget: keeping strips is the pane's business.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -27,6 +28,8 @@ from midstream.tui.visible import visible, visible_with_columns
 
 _BEHIND: Final = (frozenset(" ,;([{"), frozenset("._/-=:"))
 """Where a line may break, the better places first."""
+_FIGURE: Final = re.compile(r"\d[,.]\d")
+"""What a figure has in its middle, which no line breaks."""
 _NEAR: Final = 0.35
 """Share of a line's room that may stay empty to break at a better place."""
 _STEP: Final = 2
@@ -82,6 +85,8 @@ def _place(text: str, start: int, at: int, limit: int) -> int:
     for behind in _BEHIND:
         for place in range(at, nearest - 1, -1):
             if text[place - 1] in behind and text[start:place].strip():
+                if _FIGURE.fullmatch(text, max(0, place - 2), place + 1):
+                    continue
                 return place
     # A mark that joins the character before it stays with it.
     place = at

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from rich.text import Text
 
 from midstream.actions import Place
 from midstream.counting import counted
 from midstream.guard.secrets import find_secrets, mask_text
-from midstream.pairing.request.sent import Sent, SentLog, SentPart
+from midstream.pairing.request.sent import SYSTEM_TEXT, Sent, SentLog, SentPart
 from midstream.tui.clock import when
 from midstream.tui.diff.painter import breaks, hanging
 from midstream.tui.keymap import page_bindings
@@ -20,6 +20,9 @@ from midstream.tui.pages.sheet import Paragraph, ReadingScreen
 from midstream.tui.services import AppServices
 from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow
+
+_WRAPPED_FROM: Final = 80
+"""Characters of a line of a system text from which on its sentence goes on in the next one."""
 
 
 class SentScreen(PageScreen):
@@ -155,10 +158,25 @@ class SentScreen(PageScreen):
 def _shown(part: SentPart) -> Paragraph:
     """A piece as it may be shown."""
     lines = mask_text(part.text).split("\n")
+    if part.name == SYSTEM_TEXT:
+        lines = _unwrapped(lines)
     facts = ", ".join(filter(None, (f"~{part.tokens:,} tokens", part.facts)))
     return Paragraph(
         part.name, ((facts, "muted"), *((visible(line), "foreground") for line in lines))
     )
+
+
+def _unwrapped(lines: Sequence[str]) -> list[str]:
+    """The paragraphs of a text that was wrapped where it was written, each on a line of its own."""
+    paragraphs: list[str] = []
+    before = ""
+    for line in lines:
+        if len(before) >= _WRAPPED_FROM and line.strip():
+            paragraphs[-1] += f" {line}"
+        else:
+            paragraphs.append(line)
+        before = line
+    return paragraphs
 
 
 def _credentials(text: str) -> int:
