@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from midstream.workspace import atomic
+from midstream.workspace.content import LinkTarget
 from midstream.workspace.files import (
     BusyFileError,
     FileTooLargeError,
@@ -66,6 +67,33 @@ def test_the_mode_survives(workspace: Workspace, mode: int) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == mode
     workspace.undo_write()
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"1", mode)
+
+
+def test_a_file_that_was_deleted_comes_back_with_its_mode(workspace: Workspace) -> None:
+    path = workspace.root / "tool"
+    path.write_bytes(b"1")
+    path.chmod(0o750)
+    workspace.write_all({"tool": None}, {"tool": content_digest(b"1")}, "x")
+    assert workspace.undo_write() == ["tool"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o750
+
+
+def test_who_may_read_a_file_may_run_it_and_nobody_else(workspace: Workspace) -> None:
+    path = workspace.root / "tool"
+    path.write_bytes(b"1")
+    path.chmod(0o640)
+    workspace.set_executable("tool", True)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o750
+    workspace.set_executable("tool", False)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_a_link_to_nothing_is_replaced(workspace: Workspace) -> None:
+    path = workspace.root / "link"
+    path.symlink_to("nothing")
+    expected = {"link": workspace.digest("link")}
+    workspace.write_all({"link": LinkTarget(b"nothing else")}, expected, "x")
+    assert str(path.readlink()) == "nothing else"
 
 
 def test_nobody_reads_the_new_bytes_of_a_private_file_meanwhile(workspace: Workspace) -> None:
