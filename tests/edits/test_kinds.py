@@ -102,6 +102,27 @@ def test_languages_with_a_grammar(old: str, new: str, kind: ChangeKind) -> None:
     assert kinds(old, new, "a.js")[0][0] is kind
 
 
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("a.go", '// int f;\nimport "C"\n', '// int f = system("x");\nimport "C"\n'),
+        ("a.go", '/*\nint f;\n*/\nimport "C"\n', '/*\nint g;\n*/\nimport "C"\n'),
+        ("A.java", "// one\nclass A {}\n", "// one \\u000a class B {}\nclass A {}\n"),
+        ("a.c", "int a;\n// one\nint b;\n", "int a;\n// one ??/\nint b;\n"),
+        ("a.ts", "// one\nlet a = 1\n", '/// <reference path="b.d.ts" />\nlet a = 1\n'),
+        ("a.py", "x = 1\n", "x = 1  # midstream: ignore\n"),
+        ("a.py", "x = 1\n", "x = 1  # nosemgrep\n"),
+        ("A.java", "class A {}\n", "class A {} // NOSONAR\n"),
+        ("a.py", "x = 1\ny = 2  # nosec\n", "x = 1  # nosec\ny = 2\n"),
+    ],
+)
+def test_a_comment_that_does_something_is_no_comment(path: str, old: str, new: str) -> None:
+    if path.endswith(".go"):
+        old, new = f"package a\n\n{old}", f"package a\n\n{new}"
+    (found,) = kinds(old, new, path)
+    assert not {ChangeKind.COMMENTS, ChangeKind.FORMATTING} & {*found}
+
+
 @pytest.mark.parametrize("path", ["notes.md", "data.csv"])
 def test_nothing_is_proven_without_a_grammar(path: str) -> None:
     assert kinds("a  b\n", "a b\n", path) == [[]]

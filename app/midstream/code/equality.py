@@ -41,9 +41,14 @@ _FOR_TOOLS: Final = re.compile(
     r"^#!|-\*-|\b(?:type:|noqa|nosec|nolint|pragma|pylint|mypy:|pyright|ruff:|fmt:|isort|flake8"
     r"|eslint|prettier|biome|istanbul|c8 |webpack|@ts-|@flow|@jsx|jshint|jslint|global |rustfmt"
     r"|clippy|go:|\+build|line |export |rubocop|frozen_string_literal|coding[:=]|shellcheck"
-    r"|noinspection|checkstyle|sonar|nopmd|doctest|cython:|distutils)",
-    re.IGNORECASE,
+    r"|noinspection|checkstyle|(?:no)?sonar|nopmd|doctest|cython:|distutils|midstream:|(?:no)?semgrep"
+    r"|gitleaks|lgtm|codeql|snyk|checkov|trivy|tslint|phpcs|phpstan|shareable_constant|warn_indent)"
+    # What TypeScript includes; what Java and old C read as the end or the continuation of a line.
+    r"|<(?:reference|amd-)|\\u+[0-9a-f]{4}|\?\?/\s*$",
+    re.IGNORECASE | re.MULTILINE,
 )
+_COMPILED: Final = re.compile(r"[\"`]C[\"`]")
+"""What Go imports where the comment above is C, and compiled."""
 _ENDS_STATEMENT: Final = re.compile(
     r"\b(?:return|break|continue|throw|yield|async)\s*(?://.*|/\*.*)?$|^\s*(?:\+\+|--)"
 )
@@ -105,6 +110,8 @@ def prove(
     """
     read = _reader(path)
     if _ends_statements(path, lines, changes):
+        return {}
+    if path.endswith(".go") and any(map(_COMPILED.search, lines)):
         return {}
     if read is None or not changes or sum(map(len, lines)) > MAX_CHARACTERS:
         return {}

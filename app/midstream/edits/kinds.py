@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from midstream.code.equality import Replacement, applied, prove
+from midstream.code.equality import Comment, Replacement, applied, prove
 from midstream.code.languages import grammar_of, is_test
 from midstream.code.syntax import is_python
 from midstream.edits.lcs import equal_blocks
@@ -230,17 +230,26 @@ def _proven(
     found: dict[int, Evidence] = {}
     for place, (olds, news) in prove(path, lines, [changes[i] for i in likely]).items():
         index = likely[place]
-        if [c.text for c in olds] == [c.text for c in news]:
-            found[index] = Evidence(ChangeKind.FORMATTING, EQUAL)
-        elif [c.words for c in olds] == [c.words for c in news]:
-            found[index] = Evidence(ChangeKind.FORMATTING, DOC_INDENTED)
-        elif tool := next((c for c in (*olds, *news) if c.for_tools), None):
-            what = "a docstring with a doctest" if tool.is_doc else tool.text[:60]
+        same = [c.words for c in olds] == [c.words for c in news]
+        tools = [comment for comment in (*olds, *news) if comment.for_tools]
+        old, new = (_marked(side, tools) for side in (blocks[index].old, blocks[index].new))
+        if tools and not (same and old == new):
+            what = "a docstring with a doctest" if tools[0].is_doc else tools[0].text[:60]
             found[index] = Evidence(ChangeKind.PLAIN, f"a comment that tools read: {what}")
+        elif [c.text for c in olds] == [c.text for c in news]:
+            found[index] = Evidence(ChangeKind.FORMATTING, EQUAL)
+        elif same:
+            found[index] = Evidence(ChangeKind.FORMATTING, DOC_INDENTED)
         else:
             why = "without comments and docstrings, the syntax tree is equal"
             found[index] = Evidence(ChangeKind.COMMENTS, why)
     return found
+
+
+def _marked(lines: Sequence[str], tools: Sequence[Comment]) -> list[str]:
+    """The lines with comments that tools read, which are about what stands beside them."""
+    texts = [text for tool in tools if not tool.is_doc for text in tool.text.splitlines()]
+    return [line.strip() for line in lines if any(text.strip() in line for text in texts)]
 
 
 _LOOSE: Final = re.compile(r"[\s,;()\[\]{}'\"`\\]+")
