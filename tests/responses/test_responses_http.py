@@ -81,10 +81,24 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def server(**options: str) -> AsyncGenerator[int]:
+async def server(host: str = HOST, **options: str) -> AsyncGenerator[int]:
     app = create_app({"replay": ReplayModel("one two three")}, token="key")
-    async with serve(app, host=HOST, **options) as running:  # type: ignore[arg-type]
+    async with serve(app, host=host, **options) as running:  # type: ignore[arg-type]
         yield running.port
+
+
+@pytest.mark.parametrize("transport", ["sse", "websocket"])
+async def test_no_proxy_sees_what_stays_on_this_machine(
+    transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy, here = Proxy(), "127.0.0.1"
+    async with server(here) as port, proxy.running() as address:
+        for name in ("http_proxy", "ws_proxy", "all_proxy"):
+            monkeypatch.setenv(name, address)
+        client = Client(Endpoint(f"http://{here}:{port}/v1", "key", "replay", "custom", transport))  # type: ignore[arg-type]
+        assert isinstance(await ask(client), Finished)
+        await client.close()
+    assert proxy.heads == []
 
 
 @pytest.mark.parametrize("transport", ["sse", "websocket"])
