@@ -738,3 +738,11 @@ def test_json_keeps_a_name_that_is_not_utf_8(folder: Path) -> None:
     done = subprocess.run(words, capture_output=True, cwd=folder, env=environ, check=False)
     assert (done.returncode, done.stderr) == (2, b"")
     assert "no\udcef.py" in json.loads(done.stdout)["error"]["message"]
+
+
+def test_edit_passes_no_control_character_of_a_name_on(folder: Path, script: Path) -> None:
+    (folder / "\x1b[31msums.py").write_text(CODE)
+    edit = "edit", "\x1b[31msums.py:1-5", "-m", "rename result", "--apply", "--replay", script
+    done = midstream_(*edit, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith(r"\x1b[31msums.py: 2 hunks")

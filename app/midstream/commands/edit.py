@@ -20,6 +20,7 @@ from midstream.commands.common import (
 )
 from midstream.errors import UsageError
 from midstream.project import opened_by
+from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -183,13 +184,13 @@ class DiffSink:
         else:
             verb = "not written" if doubts else "not written; --apply writes it"
         print(
-            f"{self._path}: {outcome.hunks} hunk{'s' * (outcome.hunks != 1)}, "
+            f"{shown(self._path)}: {outcome.hunks} hunk{'s' * (outcome.hunks != 1)}, "
             f"+{outcome.added} -{outcome.deleted}, {outcome.size}{pace}; {verb}.",
             file=sys.stderr,
         )
         for said in [*doubts, outcome.later]:
             if said:
-                print(said, file=sys.stderr)
+                print(printable(said), file=sys.stderr)
 
     def _print(self, lines: Iterable[str]) -> None:
         for line in lines:
