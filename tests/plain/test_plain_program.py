@@ -301,7 +301,7 @@ def test_what_others_write_is_reviewed_from_a_word_on(folder: Path) -> None:
     said = piped(folder, "review on", "review on", "review off", "putback", "tell").stdout
     assert "Changes by other programs now wait for your decision." in said
     assert "The review of what other programs write is on already." in said
-    assert "Changes by other programs are no longer reviewed." in said
+    assert "New changes by other programs are no longer reviewed." in said
     assert "No hunk is waiting to be put back." in said
     assert "No put-back waits to be told to an agent." in said
 

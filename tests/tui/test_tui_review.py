@@ -611,6 +611,24 @@ async def test_a_topic_of_help_is_clicked(stage: Stage) -> None:
     await stage.until(lambda: screen.topic.title == "Steer", "the second topic")
 
 
+async def test_what_a_later_answer_took_the_place_of_is_not_counted_beside_the_code(
+    stage: Stage,
+) -> None:
+    bar = stage.screen.query_one(FileBar)
+    await stage.open("pkg/things.py")
+    for old, new in (("total", "found"), ("found", "seen")):
+        stage.pane.go_to(7)
+        await stage.instruct(f"rename {old} to {new}")
+        stage.model.give(stage.model.region.replace(old, new))
+        stage.model.end()
+        await stage.until(stage.session.hunks.undecided, new)
+        await stage.until(lambda: not stage.session.turns.busy, "the end")
+        for hunk in list(stage.session.hunks.undecided()):
+            assert await stage.session.decisions.accept(hunk.id)
+        places = len(list(stage.view.places()))
+        await stage.until(lambda count=places: bar.facts.accepted == count, "each once")
+
+
 def help_screen(stage: Stage) -> HelpScreen:
     screen = stage.app.screen
     assert isinstance(screen, HelpScreen)

@@ -73,6 +73,7 @@ async def test_the_rail_says_what_is_open_decided_or_in_conflict(root: Path) -> 
         await stage.session.external.refresh()
         await stage.until(lambda: "1 conflict" in rail(stage, "util.py"), "conflict")
         assert "1 waits" in rail(stage, "run.py")
+        assert rail(stage, "fresh.py").index("+") == rail(stage, "run.py").index("+")
 
 
 async def test_the_rail_says_writing_once_text_comes(project: Path) -> None:

@@ -51,6 +51,15 @@ async def test_suggestions_for_this_code_are_sent_by_number(project: Path) -> No
         assert not suggestions.examples, "they belong to the welcome"
 
 
+async def test_where_there_is_little_room_the_keys_are_on_the_welcome(project: Path) -> None:
+    async with on_stage(project, size=(80, 11)) as stage:
+        height = stage.screen.panes.welcome.size.height
+        assert height < 9
+        await stage.until(lambda: any("every key" in line for line in welcome(stage)[:height]))
+    async with on_stage(project) as stage:
+        await stage.until(lambda: any("edits one function" in line for line in welcome(stage)))
+
+
 async def test_changed_files_are_on_the_welcome_and_a_click_opens_one(project: Path) -> None:
     commit(project)
     (project / "pkg" / "things.py").write_text("x = 1\n")

@@ -180,7 +180,7 @@ class ModelCommands:
             self._say("Changes by other programs now wait for your decision.")
         else:
             review.stop()
-            self._say("Changes by other programs are no longer reviewed.")
+            self._say("New changes by other programs are no longer reviewed.")
 
     async def put_back(self, _: str) -> None:
         """Put back at once what waits until another program has stopped writing."""

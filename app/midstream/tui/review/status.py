@@ -308,6 +308,9 @@ class Status(Controller):
             return
         pane, written, path = self._panes.pane, state.written_path, state.path
         here, waiting = session.hunks.counts(path), state.waiting_by_path
+        # Those whose place a later answer took are not among the hunks that are numbered.
+        accepted = [h for _, _, h in view.places() if h.state is HunkState.ACCEPTED]
+        kept = sum(hunk.external for hunk in accepted)
         self._panes.file.show(
             FileFacts(
                 covered=RAIL_WIDTH if self._panes.rail_over_code else 0,
@@ -315,8 +318,8 @@ class Status(Controller):
                 language=language_of(path),
                 size=_size_of(view),
                 undecided=here.undecided,
-                accepted=here.accepted - here.kept,
-                kept=here.kept,
+                accepted=len(accepted) - kept,
+                kept=kept,
                 rejected=here.rejected - here.put_back,
                 put_back=here.put_back,
                 conflicts=here.conflicts,

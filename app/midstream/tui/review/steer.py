@@ -574,7 +574,7 @@ class Steer(Controller):
         async def work() -> None:
             if review.on:
                 review.stop()
-                text = "Changes by other programs are no longer reviewed."
+                text = "New changes by other programs are no longer reviewed."
             else:
                 await review.start(since_commit=False)
                 text = (

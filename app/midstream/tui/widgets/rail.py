@@ -25,6 +25,8 @@ MARKS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Letters of ``workspace.repo.RepoStatus.marks`` and the palette role of each."""
 _INDENT: Final = 2
+_STATE: Final = len("1 waits")
+"""Cells of the column that says how far a file is."""
 _WIDTH: Final = 30
 """Cells until the layout is known."""
 
@@ -228,21 +230,24 @@ class Rail(RowList):
 
     def _open_row(self, entry: FileEntry, width: int) -> ListRow:
         right: list[Piece] = [*self._mark(entry.path)]
-        hunks = entry.hunks
-        if hunks.added or hunks.deleted:
+        hunks, state = entry.hunks, ("", "muted")
+        has_counts = hunks.added or hunks.deleted
+        if has_counts:
             right += [(f" +{hunks.added}", "success"), (f" -{hunks.deleted}", "error")]
         if entry.writing:
-            right.append((" writing", "accent"))
+            state = "writing", "accent"
         elif hunks.conflicts:
             many = "s" * (hunks.conflicts != 1)
-            right.append((f"  {hunks.conflicts} conflict{many}", "warning"))
+            state = f"{hunks.conflicts} conflict{many}", "warning"
         elif hunks.held:
-            right.append((f"  {hunks.held} held back", "warning"))
+            state = f"{hunks.held} held back", "warning"
         elif hunks.undecided:
             waits = "waits" if hunks.undecided == 1 else "wait"
-            right.append((f"  {hunks.undecided} {waits}", "accent"))
+            state = f"{hunks.undecided} {waits}", "accent"
         elif hunks.accepted or hunks.rejected:
-            right.append(("  done", "muted"))
+            state = "done", "muted"
+        if has_counts or state[0]:
+            right.append((f"  {state[0]:>{_STATE}}", state[1]))
         role = "foreground!" if entry.current else "foreground"
         room = width - sum(len(text) for text, _ in right)
         name = self._cut(entry.path.rpartition("/")[2], max(room, width // 3))

@@ -98,8 +98,12 @@ class Welcome(Painted):
         muted, bold = palette.style("muted"), palette.style("foreground", bold=True)
         room = max(20, min(self.size.width - 2, NOTE_WIDTH))
         lines = [Text("Midstream", palette.style("accent", bold=True)), Text(visible(place), muted)]
-        lines += [Text(part, muted) for note in notes for part in wrap(note, room)]
         keyed = [Text.assemble((f"{key:>5}  ", bold), (words, muted)) for key, words in keys]
+        for note in notes:
+            said = [Text(part, muted) for part in wrap(note, room)]
+            if len(lines) + len(said) + 1 + len(keyed) > self.size.height:
+                break  # Where there is little room, as beside a conversation, keys go first.
+            lines += said
         lines += [Text(), *keyed]
         self._shown = [None] * len(lines)
         for part in parts:
