@@ -31,7 +31,6 @@ from textual.events import Key  # noqa: E402
 
 from midstream.demo import make_demo  # noqa: E402
 from midstream.edits.hunks import HunkState  # noqa: E402
-from midstream.pairing.activity import activity_of  # noqa: E402
 from midstream.pairing.journal.journal import SessionSummary  # noqa: E402
 from midstream.pairing.models.choosing import ModelChoice  # noqa: E402
 from midstream.pairing.session import PairingSession, SessionState  # noqa: E402
@@ -40,6 +39,7 @@ from midstream.settings import Settings  # noqa: E402
 from midstream.tui.app import MidstreamApp  # noqa: E402
 from midstream.tui.pages import models, sessions  # noqa: E402
 from midstream.tui.review import status  # noqa: E402
+from midstream.tui.review.state import ReviewState  # noqa: E402
 from midstream.tui.telemetry.page import TelemetryScreen  # noqa: E402
 from midstream.tui.widgets.status_row import StatusFacts  # noqa: E402
 from midstream.workspace.journal import SessionInfo  # noqa: E402
@@ -259,19 +259,19 @@ def decided(stage: Stage, state: HunkState) -> int:
     return sum(hunk.state is state for hunk in stage.session.hunks)
 
 
-def still_facts(session: PairingSession | None, path: str) -> StatusFacts:
+def still_facts(state: ReviewState) -> StatusFacts:
     """The status row without rates, which differ from run to run."""
-    if session is None:
+    if (session := state.session) is None:
         return StatusFacts()
     return StatusFacts(
         model=session.server.model_name,
-        doing=activity_of(session),
+        doing=state.doing,
         branch="" if session.external.repo is None else session.external.repo.branch,
         dirty=0
         if session.external.repo is None
         else session.external.repo.dirty + session.external.repo.untracked,
         watching="native",
-        guard=session.guard.light(path).words,
+        guard=session.guard.light(state.path).words,
     )
 
 
