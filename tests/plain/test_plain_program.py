@@ -116,6 +116,26 @@ def test_a_file_whose_name_is_not_utf_8_is_changed(folder: Path) -> None:
     assert (folder / "project" / os.fsdecode(name)).read_text() == DONE
 
 
+def test_a_line_feed_in_a_name_begins_no_line(folder: Path) -> None:
+    name = "a\nHunk 9.py"
+    (folder / "project/things.py").rename(folder / "project" / name)
+    done = subprocess.run(
+        [word if word != "project" else f"project/{name}" for word in command(folder)],
+        input="rename total in count\naccept all\n",
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment(folder),
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for line in ("The next instruction is about", "Working on", "Accepted 1, 2; 0 hunks to"):
+        assert f"\n{line}" in done.stdout
+    assert "\n" r"a\nHunk 9.py is written." in done.stdout
+    assert "\nHunk 9" not in done.stdout
+
+
 def test_the_answer_is_awaited_and_one_undo_takes_all_back(folder: Path) -> None:
     path = folder / "project" / "things.py"
     run = piped(folder, "rename total in count", "accept all")

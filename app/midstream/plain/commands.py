@@ -116,7 +116,7 @@ class PlainCommands:
         lines = candidate.locate(proposal.composed().lines, proposal.path)
         if lines is None:
             raise UsageError(
-                f"There is no {candidate.name} in {path}; open the lines and ask again."
+                f"There is no {candidate.name} in {shown(path)}; open the lines and ask again."
             )
         self._path = proposal.path
         await self._instruct(self._asked, lines)
@@ -186,7 +186,7 @@ class PlainCommands:
         self._path, self._lines = proposal.path, span
         length = counted(len(proposal.base.lines), "line")
         where = "" if span is None else f", lines {span[0] + 1} to {span[1]}"
-        self._say(f"The next instruction is about {proposal.path}{where or f', {length}'}.")
+        self._say(f"The next instruction is about {shown(proposal.path)}{where or f', {length}'}.")
 
     async def files(self, _: str) -> None:
         """List the files of the folder."""

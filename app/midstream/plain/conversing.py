@@ -12,6 +12,7 @@ from midstream.errors import UsageError
 from midstream.pairing.chat.entries import ToolUse, last_answer
 from midstream.pairing.chat.plan import StepState
 from midstream.pairing.request.question import Question
+from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
     from midstream.pairing.chat.tool_loop import ToolQuestion
@@ -67,7 +68,7 @@ class Conversing:
             yield f"{chat.title} {question.text}"
             if not self._terminal:
                 yield (
-                    f"Not sent; name it as @{question.path} to allow it."
+                    f"Not sent; name it as @{shown(question.path)} to allow it."
                     if question.path
                     else "Not allowed; enter `look yes` before the question to allow it."
                 )
@@ -108,7 +109,7 @@ class Conversing:
         question, yes = self._session.chat.question, rest == "yes"
         if question is not None and question.path and question is self._asked:
             self._session.chat.answer(question, yes=yes)
-            self._say(f"{question.path} {'may' if yes else 'is not to'} be sent.")
+            self._say(f"{shown(question.path)} {'may' if yes else 'is not to'} be sent.")
             return
         self._session.chat.allow(on=yes)
         self._say(f"The model {'may' if rest == 'yes' else 'may not'} look at files from now on.")

@@ -52,7 +52,7 @@ def started(turn: Turn) -> str:
     lines = f"line {turn.stop}" if turn.stop - turn.start <= 1 else ""
     lines = lines or f"lines {turn.start + 1} to {turn.stop}"
     name = f"{turn.symbol}, " if turn.symbol else ""
-    return f"Working on {turn.path}, {name}{lines}."
+    return f"Working on {shown(turn.path)}, {name}{lines}."
 
 
 def ended(turn: Turn, waiting: int) -> str:

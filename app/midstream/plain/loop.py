@@ -44,6 +44,7 @@ from midstream.plain import lines
 from midstream.plain.commands import PlainCommands
 from midstream.plain.words import BY_NAME, INSTRUCT, Said, understand
 from midstream.project import opened_by
+from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
@@ -315,7 +316,7 @@ class PlainLoop:
         elif isinstance(event, NoticePosted):
             self._notice(event.notice)
         elif isinstance(event, FileWritten):
-            self._say(f"{event.path} is written.")
+            self._say(f"{shown(event.path)} is written.")
         elif isinstance(event, FileChangedOnDisk):
             self._say(self._session.files.change_message((event.path,)))
         elif event == StateChanged(SessionState.READY) and not self._session.turns:

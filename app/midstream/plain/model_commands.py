@@ -27,6 +27,7 @@ from midstream.pairing.models.lists import kept_lists
 from midstream.pairing.models.setup import keep_key, models_at, named
 from midstream.pairing.review.feedback import NOTHING_TO_TELL
 from midstream.responses.catalogue import NoListError
+from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
@@ -142,7 +143,7 @@ class ModelCommands:
         if not turns:
             self._say("Every edit of this session matched its file.")
         for turn in reversed(turns):
-            self._say(f"{turn.path}: {turn.instruction}")
+            self._say(f"{shown(turn.path)}: {turn.instruction}")
             for number, failure in enumerate(turn.failures, 1):
                 first, *rest = failure.split("\n")
                 self._say(f"{number}  {first}")
