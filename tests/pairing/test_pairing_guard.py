@@ -327,6 +327,38 @@ async def test_a_ruff_that_does_not_work_is_said_once_and_guards_nothing(
     assert [n.text for n in session.status.notices].count(sentence) == 1
 
 
+async def test_a_guard_that_does_not_answer_in_time_is_told(
+    session: PairingSession, model: SteppedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(RuffServer, "check", never)
+    monkeypatch.setattr("midstream.pairing.guard.VERDICT_S", 0.1)
+    give(model, *HEAD, GOOD_SQL, *TAIL)
+    await session.turns.instruct(Question("use the index", path="m.py", cursor=4))
+    await session.turns.finished()
+    await session.guard.caught_up()
+    said = "The guard has not answered within 0.1 s, so what is decided now is not checked in full."
+    assert [n.text for n in session.status.notices].count(said) == 1
+
+
+async def test_a_guard_that_fails_itself_is_told(
+    session: PairingSession, model: SteppedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr("midstream.guard.stream.StreamScan.look", broken)
+    give(model, *HEAD, GOOD_SQL, *TAIL)
+    await session.turns.instruct(Question("use the index", path="m.py", cursor=4))
+    await session.turns.finished()
+    why = "the guard itself failed (RuntimeError('a defect'))"
+    assert session.guard.light("m.py").words == f"unguarded: {why}"
+    said = f"The guard has stopped, so lines are not checked any more: {why}."
+    assert said in [notice.text for notice in session.status.notices]
+
+
 async def test_a_hunk_that_ruff_has_not_looked_at_again_stays_held_back(
     session: PairingSession, model: SteppedModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
