@@ -48,8 +48,7 @@ CAUSES: Final = (
 
 
 _TERMS: Final = (
-    "A pass is one run of the model. Drafted tokens are proposed from the code that is there; "
-    "right ones are what the model writes as well."
+    "A pass is one run of the model. Drafted tokens are guessed from the code; right ones stay."
 )
 """What the names of the counts mean."""
 
@@ -67,7 +66,7 @@ class Measured:
         ttft_s: Seconds to the first text of the running or last answer.
         request_s: Seconds until the server had taken that request.
         tokens: Tokens of the running or last answer so far.
-        estimated: Whether its rates and ``tokens`` are estimates.
+        estimated: Whether ``rate``, ``mean`` and ``tokens`` are estimates.
         session_estimated: Whether ``session_tokens`` has estimates in it.
         cost: What the server counted for the last answer; all unknown while it runs.
         pacing: The simulated machine the server imitates, or ``""``.
@@ -118,6 +117,22 @@ class Measured:
             meter.limit,
             session.server.place if session.server.on_wafers else "",
         )
+
+    @property
+    def by_server(self) -> float | None:
+        """Mean rate of the last answer by the server's own count and clock."""
+        cost = self.cost
+        return cost.output_tokens / cost.decode_s if cost.output_tokens and cost.decode_s else None
+
+    @property
+    def overall(self) -> float | None:
+        """Mean rate of the last answer, by the server where it tells."""
+        return self.mean if self.by_server is None else self.by_server
+
+    @property
+    def rate_estimated(self) -> bool:
+        """Whether ``rate`` and ``overall`` are estimates."""
+        return self.estimated and self.by_server is None
 
     @property
     def limited(self) -> str:
@@ -198,7 +213,7 @@ def measured_lines(
 
 
 def _rate(make: Lines, now: Measured) -> Text:
-    rate = now.rate if now.running else now.mean
+    rate = now.rate if now.running else now.overall
     if rate is None:
         words = "no answer yet; its rate is drawn here"
         if now.ttft_s is not None:
@@ -206,8 +221,10 @@ def _rate(make: Lines, now: Measured) -> Text:
         return make.text((words, "muted"))
     if now.running and now.ttft_s is None:
         return make.text(("waiting for the first token", "muted"))
-    when = f"  over the last {WINDOW_S:.0f} s" if now.running else "  mean, from first text to last"
-    shown = marked(f"{rate:,.0f}", estimated=now.estimated)
+    when = "  mean, first text to last" if now.by_server is None else "  mean of the last answer"
+    if now.running:
+        when = f"  over the last {WINDOW_S:.0f} s"
+    shown = marked(f"{rate:,.0f}", estimated=now.rate_estimated)
     return make.text((shown, "foreground!"), (" tok/s", "foreground"), (when, "muted"))
 
 
@@ -292,14 +309,14 @@ def pace_lines(
     if limited := now.limited:  # such a rate says nothing about this machine
         held = make.text(("the measured rate is limited to that", "muted"))
         return [*lines, make.text((limited, "warning")), held]
-    if simulated is None or now.mean is None:
+    if simulated is None or now.overall is None:
         return [*lines, make.text(("shown once an answer has a rate", "muted"))]
     report = simulated.report
     if now.wafers:
-        return [*lines, *_wafer_lines(make, now, now.mean, report.rate, same_model)]
-    sentence = pace_sentence(report.rate.mid, now.mean)
+        return [*lines, *_wafer_lines(make, now, now.overall, report.rate, same_model)]
+    sentence = pace_sentence(report.rate.mid, now.overall)
     verdict, _, rest = sentence.partition(" (")
-    lines.append(make.text((marked(verdict, estimated=now.estimated), "foreground!")))
+    lines.append(make.text((marked(verdict, estimated=now.rate_estimated), "foreground!")))
     lines.append(make.text((rest.rstrip(")"), "muted")))
     if not same_model:
         here, there = visible(now.model), report.plan.shape.name
@@ -308,18 +325,18 @@ def pace_lines(
 
 
 def _wafer_lines(
-    make: Lines, now: Measured, seen: float, rate: Band, same_model: bool
+    make: Lines, now: Measured, measured: float, rate: Band, same_model: bool
 ) -> list[Text]:
     """A real wafer beside the simulated one."""
-    cost = now.cost
-    measured, where, estimated = seen, "measured here", now.estimated
-    if cost.decode_s and cost.output_tokens:  # Without the network, and with what it reasoned.
-        measured, where = cost.output_tokens / cost.decode_s, "measured by the server"
-        estimated = False
+    # By the server: without the network, and with what it reasoned.
+    where = "measured here" if now.by_server is None else "measured by the server"
     band = f"simulated, {_compact(rate.low)} to {_compact(rate.high)}"
     lines = [
         make.fact(
-            "real", marked(f"{measured:,.0f} tok/s", estimated=estimated), where, "foreground!"
+            "real",
+            marked(f"{measured:,.0f} tok/s", estimated=now.rate_estimated),
+            where,
+            "foreground!",
         ),
         make.fact("", "", visible(now.wafers)),
         make.fact("wafer", f"{rate.mid:,.0f} tok/s", band, "foreground!"),
@@ -373,7 +390,7 @@ def beside_lines(make: Lines, now: Measured, simulated: Simulated) -> list[Text]
     """Both clocks in a few lines, for the narrow view beside the code."""
     report = simulated.report
     plan, rate = report.plan, report.rate
-    here = now.rate if now.running else now.mean
+    here = now.rate if now.running else now.overall
     lines = [
         make.heading("Wafer clock", "simulated"),
         make.text(
@@ -393,7 +410,7 @@ def beside_lines(make: Lines, now: Measured, simulated: Simulated) -> list[Text]
         lines.append(make.text((limited, "warning")))
     elif here is not None:
         sentence = pace_sentence(rate.mid, here).partition(" (")[0]
-        shown = marked(f"{here:,.0f} tok/s", estimated=now.estimated)
+        shown = marked(f"{here:,.0f} tok/s", estimated=now.rate_estimated)
         lines.append(make.text((shown, "foreground!"), (f"  measured, {sentence}", "muted")))
     return lines
 
