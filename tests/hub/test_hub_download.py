@@ -442,6 +442,15 @@ def test_shipped_models_stay(place: Path, capsys: pytest.CaptureFixture[str]) ->
     assert run("remove", "../models", "--yes") == 2
 
 
+def test_a_hub_is_not_told_what_else_runs_here() -> None:
+    code = (
+        "from midstream.hub.library import hub_library; hub_library()\n"
+        "from huggingface_hub import constants; assert constants.HF_HUB_DISABLE_TELEMETRY"
+    )
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+    subprocess.run([sys.executable, "-c", code], env=environ, check=True)
+
+
 def test_a_folder_of_genai_brings_no_code() -> None:
     from midstream.hub.offer import HubFile, _needed
 
