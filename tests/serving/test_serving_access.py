@@ -28,14 +28,21 @@ from tests.helpers.wire import TOKEN, eventually, made_certificate, peer, runnin
 AUTH = {"Authorization": f"Bearer {TOKEN}"}
 
 
-@pytest.mark.parametrize("token", [None, "wrong", TOKEN + "x", "ünïcödé"])
+@pytest.mark.parametrize("token", [None, "wrong", TOKEN + "x", TOKEN[:-1], "ünïcödé"])
 async def test_a_missing_or_wrong_token_is_refused(token: str | None) -> None:
     async with running() as port:
         headers = {} if token is None else {"Authorization": f"Bearer {token}".encode()}
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
-            answer = await http.get("/v1/models", headers=headers)
-            assert answer.status_code == 401
-            assert answer.json()["error"]["code"] == "invalid_api_key"
+            for path in (
+                "/v1/models",
+                "/v1/telemetry",
+                "/metrics",
+                "/healthz/../metrics",
+                "/healthzz",
+            ):
+                answer = await http.get(path, headers=headers)
+                assert answer.status_code == 401
+                assert answer.json()["error"]["code"] == "invalid_api_key"
             assert (await http.get("/healthz")).json() == {"status": "ok"}
         if token is None or token.isascii():
             with pytest.raises(InvalidStatus) as refused:
