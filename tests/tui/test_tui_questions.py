@@ -618,7 +618,8 @@ async def test_what_was_sent_with_a_question_can_be_read_word_for_word(root: Pat
         await stage.press("a")
         await stage.until(lambda: isinstance(stage.app.screen, ReadingScreen), "all of it")
         whole = stage.app.screen.query_one(Static).content.plain  # type: ignore[union-attr]
-        assert hosted.creates[0]["instructions"] in whole
+        words = hosted.creates[0]["instructions"].split()
+        assert " ".join(words) in " ".join(whole.split()), "in lines of its own paragraphs"
         assert '<file path="shop.py">\n1 def total(rows):\n' in whole
         assert "Say it in one line. token = 'ghp_…'" in whole
         assert token not in whole

@@ -167,7 +167,10 @@ def _shown(part: SentPart) -> Paragraph:
 
 
 def _unwrapped(lines: Sequence[str]) -> list[str]:
-    """The paragraphs of a text that was wrapped where it was written, each on a line of its own."""
+    """The paragraphs of a text that was wrapped where it was written, each on a line of its own.
+
+    Wrapped once more as it is, every second line would hold a word or two.
+    """
     paragraphs: list[str] = []
     before = ""
     for line in lines:
