@@ -258,7 +258,7 @@ async def test_a_new_file_and_a_deleted_one_take_the_full_width(project: Path) -
         await stage.open("pkg/fresh.py")
         await stage.press("t")
         assert not stage.view.split
-        assert "side by side; this file has one side only" in stage.notice
+        assert "side by side, until you quit; this file has one side only" in stage.notice
 
 
 async def test_a_moved_file_is_shown_and_decided_as_one(
