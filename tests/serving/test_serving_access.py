@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from uvicorn.protocols.http.h11_impl import H11Protocol
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -486,6 +487,12 @@ async def test_a_peer_that_stops_reading_is_dropped(monkeypatch: pytest.MonkeyPa
 
             assert (await reader.readexactly(12)).endswith(b"200")
             await eventually(free)
+
+        async def gone() -> bool:
+            kept = [found for found in gc.get_objects() if type(found) is H11Protocol]
+            return not any(found.transport.get_write_buffer_size() for found in kept)
+
+        await eventually(gone)
         await client.create(max_output_tokens=3)
         assert (await client.terminal())["type"] == "response.incomplete"
         writer.close()
