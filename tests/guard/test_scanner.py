@@ -57,6 +57,14 @@ async def test_does_not_halt(scanner: Scanner, text: str) -> None:
     assert await halts(scanner, text) == []
 
 
+async def test_no_finding_shows_a_credential(scanner: Scanner) -> None:
+    key = "AKIA" + "QX7ZL2MWPNV4RT6B"
+    line = f'rows = db.execute(f"select {{a}}"), eval(a), connect("{key}")'
+    findings = await scanner.scan([line], "a.py")
+    assert len({finding.rule for finding in findings}) == 3
+    assert not any(key in finding.evidence for finding in findings)
+
+
 async def test_inline_ignores(scanner: Scanner) -> None:
     text = "def f(t):\n    eval(t)  # noqa: S307\n    eval(t)  # nosec\n    eval(t)  # noqa: E501"
     found = await scanner.scan(text.split("\n"), "module.py")
