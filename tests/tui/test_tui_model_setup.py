@@ -376,7 +376,7 @@ async def test_without_an_engine_it_says_where_it_looked_and_what_to_do(
         await stage.press(way(screen, "an engine on this machine"))
         await stage.until(lambda: "on the ports 1, 7. " in screen.notice.text, "where it looked")
         assert screen.notice.text.endswith(
-            "Start one and ask again, or press n to give its address."
+            "Start one and press n again, or give its address there."
         )
         assert "team" not in screen.notice.text, "it is not on this machine"
 

@@ -227,7 +227,7 @@ def _endpoint(settings: Settings) -> CheckResult:
             raise UnavailableError(f"{endpoint.host} cannot be reached: {error}.") from error
         finally:
             await client.close()
-        over = "" if client.transport == "websocket" else " over HTTP, without a WebSocket"
+        over = "" if client.transport == "websocket" else " over HTTP, without a WebSocket,"
         took = (time.perf_counter() - started) * 1000
         return f"{endpoint.url} answers{over} in {took:.0f} ms"
 

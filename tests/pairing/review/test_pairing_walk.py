@@ -88,7 +88,7 @@ async def test_a_rename_is_one_decision_after_its_example(walker: Walker) -> Non
     assert await session.decisions.accept_all(ids) == 5
     session.attention.accepted_together(group.key, ids)
     assert session.attention.summary(session.hunks) == (
-        "4 hunks accepted in 1 group, after one was read."
+        "4 hunks accepted unread in 1 group after one of its hunks was read."
     )
     assert session.attention.trailer(session.hunks).endswith(
         "\nAccepted-In-Groups: 4 hunks in 1 group"

@@ -92,9 +92,8 @@ class UnconfirmedCommandError(UserError):
     code = "unconfirmed"
 
     def __init__(self, command: CheckCommand) -> None:
-        super().__init__(
-            f"{command.source} suggests {shown(command.text)}", "confirm that it may run here"
-        )
+        source = re.sub(r"^the ", "The ", command.source)
+        super().__init__(f"{source} suggests {shown(command.text)}", "confirm that it may run here")
         self.command = command
 
 

@@ -280,9 +280,10 @@ class Attention:
             )
         together, groups = self.in_groups(hunks)
         if self.on and together:
-            words = "each after one was read" if groups > 1 else "after one was read"
+            many = _many(groups, "group") + ", each" * (groups > 1)
             sentences.append(
-                f"{_many(together, 'hunk')} accepted in {_many(groups, 'group')}, {words}."
+                f"{_many(together, 'hunk')} accepted unread in {many} after "
+                "one of its hunks was read."
             )
         return " ".join(sentences)
 

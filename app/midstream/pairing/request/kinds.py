@@ -102,10 +102,10 @@ _COMMANDS: Final = (
     _kind(
         r"(?:re-?)?(?:run|execute|start)\s+(?:(?:the|all|my|our|its|unit|this)\s+)*"
         rf"(?:tests?|test\s+suite|pytest|unittests?|program|script|file|code|it|linters?|ruff|mypy)"
+        r"(?:\s+(?:here|(?:in|of)\s+(?:this|the)\s+(?:project|folder|repo|repository)))?"
         rf"{_END}|pytest\b",
-        "Midstream edits code and runs no programs; run this in a terminal", "effort",
-        "chooses high effort, which runs your `check_command` on every answer",
-        "set check_command and choose high effort to have it run on every answer",
+        "The model runs no programs", "checks", "runs the tests of this folder",
+        "check runs the tests of this folder",
     ),
 )  # fmt: skip
 
@@ -178,7 +178,7 @@ def check_answers(model: ModelInfo) -> None:
         NotAnEditError: It says what does.
     """
     if model.is_edit_model:
-        problem = "This model answers no questions"
+        problem = "This model answers no questions and makes no plans"
         raise NotAnEditError(problem, "models", "chooses another", _OTHER_MODEL)
 
 

@@ -313,7 +313,7 @@ class ModelsScreen(PageScreen):
         said = asked.words
         if not asked.found and (here or not asked.troubles):
             key = self.services.key_for("models.new")
-            said += f" Start one and ask again, or press {key} to give its address."
+            said += f" Start one and press {key} again, or give its address there."
         level = "info" if asked.found and not asked.troubles else "warning"
         self.notices.say(level, visible(said))
         return asked.lists
