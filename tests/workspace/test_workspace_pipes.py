@@ -152,6 +152,16 @@ def test_no_pipe_or_device_is_replaced(tmp_path: Path, root: Path) -> None:
     assert pipe.is_fifo()
 
 
+def test_no_pipe_is_waited_for_to_make_room(root: Path) -> None:
+    os.mkfifo(root / "a.py")
+    (root / "b.py/empty").mkdir(parents=True)
+    workspace = Workspace(root)
+    for name in ("a.py", "b.py"):
+        workspace.make_room(name)
+    assert (root / "a.py").is_fifo()
+    assert not (root / "b.py").exists()
+
+
 @EACH
 def test_small_files_are_regular_ones(tmp_path: Path, put: Put) -> None:
     put(tmp_path / "x")

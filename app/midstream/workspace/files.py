@@ -206,7 +206,8 @@ class Workspace:
         """Remove a folder without files, and those in it, where a file is to be."""
         with contextlib.suppress(OSError), FolderHandles(self._root) as handles:
             place = handles.path(self._real(name))
-            if not any(files for _, _, files, _ in os.fwalk(place)):
+            # ``os.fwalk`` waits for a pipe.
+            if Path(place).is_dir() and not any(files for _, _, files, _ in os.fwalk(place)):
                 for _, folders, _, handle in os.fwalk(place, topdown=False):
                     for folder in folders:
                         os.rmdir(folder, dir_fd=handle)
