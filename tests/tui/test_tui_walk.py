@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from midstream.edits.hunks import HunkState
 from midstream.pairing.files import put_backs
 from midstream.settings import Settings
 from midstream.tui.pages.walk import WalkScreen
@@ -161,6 +162,25 @@ async def test_a_resumed_review_goes_on_at_the_hunk_it_stopped_at(
         await stage.until(lambda: stage.pane.hunk is not None, "the hunk")
         assert stage.pane.hunk is stage.session.hunks.get(hunk.id)
         assert stage.session.walk.on
+
+
+async def test_a_resumed_review_goes_on_at_a_held_back_hunk(folder: Path, state: Path) -> None:
+    async with on_stage(folder, settings=Settings()) as stage:
+        await changed(stage, folder)
+        (folder / "z.py").write_text("import os\n\n\ndef run(words):\n    os.system(words)\n")
+        waiting = stage.session.hunks.waiting
+        await stage.until(lambda: any(h.state is HunkState.HELD for h in waiting()), "held back")
+        for hunk in stage.session.hunks.undecided():
+            assert await stage.session.decisions.accept(hunk.id)
+        [held] = waiting()
+        stage.app.review.navigate.go_to_hunk(held)
+        await stage.until(lambda: stage.pane.hunk is held, "the hunk")
+        stage.app.review._on_screen.resume()
+        stage.app.review._on_screen.sample()
+    journal = Journal.latest(state, folder)
+    async with on_stage(folder, settings=Settings(), resume=journal) as stage:
+        await stage.until(lambda: stage.pane.hunk is not None, "the hunk")
+        assert stage.pane.hunk is stage.session.hunks.get(held.id)
 
 
 async def test_a_model_titles_groups_when_asked_and_decides_nothing(folder: Path) -> None:

@@ -324,6 +324,7 @@ class PlainLoop:
             self._prompt()
 
     def _notice(self, notice: Notice) -> None:
+        self.failed |= notice.level is NoticeLevel.ERROR
         self._say(_LEVELS.get(notice.level, "") + notice.text)
 
     def _say(self, line: str) -> None:
@@ -446,8 +447,9 @@ async def _run(
     from midstream.pairing.session import PairingSession
 
     terminal = sys.stdin.isatty()
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="surrogateescape")  # for names of files that are not UTF-8
+    typed: object = sys.stdin
+    if isinstance(typed, io.TextIOWrapper):
+        typed.reconfigure(errors="surrogateescape")  # for names of files that are not UTF-8
     # What was on screen long enough to be read is not known here.
     settings = replace(settings, attention=False)
     session = await PairingSession.open(

@@ -51,7 +51,7 @@ class OnScreenTimer(Controller):
         now, before = time.monotonic(), self._sampled_at
         self._sampled_at = now
         session, view, pane = self._state.session, self._state.view, self._pane
-        if session is None or not (self._state.running or session.hunks.counts().undecided):
+        if session is None or not (self._state.running or session.hunks.counts().waiting):
             self._sampling = False
             if self._timer is not None:
                 self._timer.pause()

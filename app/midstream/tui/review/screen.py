@@ -310,21 +310,19 @@ class ReviewScreen(EagerScreen):
 
     def _resume(self, session: PairingSession) -> None:
         """Show what a resumed session left to decide, or else the file it was in."""
-        waiting = session.hunks.undecided()
-        turn, place = session.turns.last, session.place.hunk
+        waiting, last = session.hunks.waiting(), session.place.hunk
+        hunk = last if last in waiting else next(iter(waiting), None)
+        turn = session.turns.last
         path = turn.path if turn is not None else next(iter(session.files))
-        if waiting:
-            first = place if place in waiting else waiting[0]
-            path = first.path
+        if hunk is not None:
+            path = hunk.path
 
         async def work() -> None:
             if not await self.navigate.open_path(path, focus=bool(waiting)):
                 return
             # Wait until the pane has its size, so that the lines around the place show too.
-            if place in waiting:
-                self.call_after_refresh(self.navigate.go_to_hunk, place, quietly=True)
-            elif waiting:
-                self.call_after_refresh(self.navigate.to_first_undecided)
+            if hunk is not None:
+                self.call_after_refresh(self.navigate.go_to_hunk, hunk, quietly=True)
             elif turn is not None and (view := self.state.view) is not None:
                 row = view.row_of_base(turn.start)
                 self.call_after_refresh(self.panes.pane.go_to, row, centre=True)
