@@ -191,11 +191,10 @@ class Decide(Controller):
                 one = len(unread) == 1
                 were, them = ("was", "it") if one else ("were", "them")
                 readings = {session.attention.reading(session.hunks.get(id_)) for id_ in unread}
-                seen = (
-                    "not fully on screen yet"
-                    if readings == {Reading.UNSEEN}
-                    else ("on screen only for a moment")
-                )
+                seen = {
+                    frozenset({Reading.UNSEEN}): "not fully on screen yet",
+                    frozenset({Reading.GLIMPSED}): "on screen only for a moment",
+                }.get(frozenset(readings), "not on screen long enough to be read")
                 parts.append(
                     f"{counted(len(unread), 'hunk')} {were} {seen}; "
                     f"{key_for(action)} again {takes} {them} anyway"
