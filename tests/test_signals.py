@@ -361,4 +361,6 @@ def test_ctrl_q_ends_an_agent_that_asks_floods_and_stays(tmp_path: Path) -> None
         running.wait_for(b"use", 60)
         running.drain(1.0)
         running.write(b"\x11")
+        running.wait_for(b"waits for your answer", 60)
+        running.write(b"\x11")
         assert running.exit_code(60) == 0
