@@ -132,7 +132,7 @@ def ask_everybody(
     Args:
         settings: They configure endpoints.
         environ: Where keys may be.
-        here: Ask nobody beyond this machine.
+        here: Ask only servers on this machine.
         ports: Where engines on this machine may listen.
     """
     profiles = [each for each in configured(settings) if each.loopback or not here]
@@ -172,7 +172,7 @@ def ask_everybody(
             lists[url] = KeptList(models, time.time(), engine)
             found.append((engine, len(models)))
     keep_lists(lists)
-    return Asked(lists, tuple(found), tuple(troubles), tuple(unknown))
+    return Asked(lists, tuple(found), tuple(troubles), tuple(ports))
 
 
 def configured(settings: Settings) -> list[Profile]:
