@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 KEPT: Final = 24
 """The latest requests that are kept."""
 SYSTEM_TEXT: Final = "system text"
-"""Name of the piece with what a model is told of its task."""
+"""Title of the part of a request that holds the model's standing instructions."""
 _NONE: Final = Context()
 
 
