@@ -44,17 +44,24 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "MIDSTREAM_STATE_DIR": str(folder / "state")}
 
 
-def piped(folder: Path, *lines: str) -> subprocess.CompletedProcess[str]:
+def run_with(
+    folder: Path, words: list[str], *lines: str, at: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in the folder, or in one below it, with some lines as its input."""
     return subprocess.run(
-        command(folder),
+        words,
         input="".join(f"{line}\n" for line in lines),
         capture_output=True,
         text=True,
-        cwd=folder,
+        cwd=folder / at,
         env=environment(folder),
         timeout=PATIENCE_S,
         check=False,
     )
+
+
+def piped(folder: Path, *lines: str) -> subprocess.CompletedProcess[str]:
+    return run_with(folder, command(folder), *lines)
 
 
 def test_a_repository_that_cannot_be_read_is_told(folder: Path) -> None:
@@ -119,16 +126,8 @@ def test_a_file_whose_name_is_not_utf_8_is_changed(folder: Path) -> None:
 def test_a_line_feed_in_a_name_begins_no_line(folder: Path) -> None:
     name = "a\nHunk 9.py"
     (folder / "project/things.py").rename(folder / "project" / name)
-    done = subprocess.run(
-        [word if word != "project" else f"project/{name}" for word in command(folder)],
-        input="rename total in count\naccept all\n",
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=environment(folder),
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    words = [word if word != "project" else f"project/{name}" for word in command(folder)]
+    done = run_with(folder, words, "rename total in count", "accept all")
     assert done.returncode == 0, done.stdout + done.stderr
     for line in ("The next instruction is about", "Working on", "Accepted 1, 2; 0 hunks to"):
         assert f"\n{line}" in done.stdout
@@ -342,16 +341,7 @@ def test_a_defect_is_one_sentence(folder: Path) -> None:
         "HunkCommands.hunks = broken\nfrom midstream.cli import main\n"
         "sys.exit(main(['project', '--plain', '--replay', 'script.json']))"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        input="hunks\n",
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=environment(folder),
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    run = run_with(folder, [sys.executable, "-c", code], "hunks")
     assert run.returncode == 1
     assert run.stderr.startswith("midstream: Midstream stopped because of a defect: ZeroDivision")
     assert run.stderr.count("\n") == 1
@@ -373,25 +363,8 @@ def test_the_tests_run_and_the_model_is_asked_about_a_place(folder: Path) -> Non
 
 def review(folder: Path, words: str, *lines: str) -> subprocess.CompletedProcess[str]:
     script = str(folder / "script.json")
-    return subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "midstream",
-            "review",
-            "--plain",
-            "--replay",
-            script,
-            *words.split(),
-        ],
-        input="".join(f"{line}\n" for line in lines),
-        capture_output=True,
-        text=True,
-        cwd=folder / "project",
-        env=environment(folder),
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    called = [sys.executable, "-m", "midstream", "review", "--plain", "--replay", script]
+    return run_with(folder, [*called, *words.split()], *lines, at="project")
 
 
 def test_a_branch_is_reviewed_and_gone_on_with(folder: Path) -> None:

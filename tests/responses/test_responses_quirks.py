@@ -471,24 +471,25 @@ async def test_a_redirect_on_the_same_host_is_followed(status: int) -> None:
     assert server.asked[0].body == server.asked[1].body
 
 
-async def test_redirects_that_do_not_end_are_given_up() -> None:
-    server = Quirky(lambda asked: Reply([], 307, [f"location: {asked.path}?again"]))
+async def failure_of(server: Quirky) -> str:
+    """What the failure says that a request to a server ends with."""
     async with server.running() as url:
         client = client_of(url, "chat")
         end = await end_of(await client.create(messages=[("user", "go")]))
         await client.close()
     assert isinstance(end, Failed)
-    assert "(HTTP 307)" in end.message
+    return end.message
+
+
+async def test_redirects_that_do_not_end_are_given_up() -> None:
+    server = Quirky(lambda asked: Reply([], 307, [f"location: {asked.path}?again"]))
+    assert "(HTTP 307)" in await failure_of(server)
 
 
 async def test_a_redirect_to_another_host_is_named() -> None:
     server = Quirky(lambda asked: Reply([], 307, ["location: https://other.example/v1"]))
-    async with server.running() as url:
-        client = client_of(url, "chat")
-        end = await end_of(await client.create(messages=[("user", "go")]))
-        await client.close()
-    assert isinstance(end, Failed)
-    assert "redirects to https://other.example/v1 (HTTP 307)" in end.message
+    said = await failure_of(server)
+    assert "redirects to https://other.example/v1 (HTTP 307)" in said
     assert len(server.asked) == 1
 
 

@@ -694,13 +694,19 @@ async def test_the_message_is_continued_in_the_users_editor(
     assert screen.message.text == wanted
 
 
-async def test_while_git_commits_no_question_is_open_and_no_key_commits_again(
-    stage: Stage, repo: Path
-) -> None:
+def waiting_hook(repo: Path) -> Path:
+    """Give a repository a hook that makes a file and lasts as long as that is there."""
     begun = repo.parent / "begun"
     hook = repo / ".git" / "hooks" / "pre-commit"
     hook.write_text(f"#!/bin/sh\ntouch '{begun}'\nwhile [ -e '{begun}' ]; do sleep 0.01; done\n")
     hook.chmod(0o755)
+    return begun
+
+
+async def test_while_git_commits_no_question_is_open_and_no_key_commits_again(
+    stage: Stage, repo: Path
+) -> None:
+    begun = waiting_hook(repo)
     await answered(stage)
     await accepted(stage, 1)
     screen = await at_the_files(stage)
@@ -716,10 +722,7 @@ async def test_while_git_commits_no_question_is_open_and_no_key_commits_again(
 
 
 async def test_quitting_twice_stops_git_and_still_asks(stage: Stage, repo: Path) -> None:
-    begun = repo.parent / "begun"
-    hook = repo / ".git" / "hooks" / "pre-commit"
-    hook.write_text(f"#!/bin/sh\ntouch '{begun}'\nsleep 605\n")
-    hook.chmod(0o755)
+    begun = waiting_hook(repo)
     await answered(stage)
     await accepted(stage, 1)
     screen = await at_the_files(stage)

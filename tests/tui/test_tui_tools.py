@@ -32,7 +32,7 @@ class ToolsApp(App[None]):
     def __init__(self, uses: list[ToolUse]) -> None:
         super().__init__()
         self.register_theme(PALETTE.to_textual())
-        self.tools = ToolLines(uses, PALETTE, UNICODE, Path("/work"))
+        self.tools = ToolLines(uses, PALETTE, UNICODE, Path("/project"))
         self.opened: list[ToolLine] = []
 
     def compose(self) -> ComposeResult:
@@ -105,7 +105,7 @@ async def test_what_is_unfolded_or_asked_about_has_more_rows() -> None:
 
 async def test_of_a_large_edit_the_first_lines_are_shown() -> None:
     before, after = ("".join(f"{n} {word}\n" for n in range(9000)) for word in ("is", "was"))
-    use = used(0, diffs=(ToolDiff("/work/a.py", f"one\n{before}", f"one\n{after}"),))
+    use = used(0, diffs=(ToolDiff("/project/a.py", f"one\n{before}", f"one\n{after}"),))
     use.question = QuestionState.OPEN
     async with shown([use]) as (_, widget):
         lines = [f"- {number} is" for number in range(MAX_DIFF_LINES)]
