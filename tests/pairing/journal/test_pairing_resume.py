@@ -81,6 +81,14 @@ async def play(root: Path, endpoint: Endpoint, model: SteppedModel) -> list[tupl
     return steps
 
 
+async def played(root: Path, endpoint: Endpoint, model: SteppedModel, state: Path) -> Path:
+    """The journal of such a session."""
+    await play(root, endpoint, model)
+    journal = Journal.latest(state, root)
+    assert journal is not None
+    return journal
+
+
 async def test_everything_comes_back(
     root: Path, settings: Settings, endpoint: Endpoint, model: SteppedModel, state: Path
 ) -> None:
@@ -197,9 +205,7 @@ async def test_a_journal_that_makes_no_sense_is_left_aside(
     damage: str,
     state: Path,
 ) -> None:
-    await play(root, endpoint, model)
-    journal = Journal.latest(state, root)
-    assert journal is not None
+    journal = await played(root, endpoint, model, state)
     with journal.open("a") as file:
         file.write(damage + "\n")
     async with await PairingSession.open(
@@ -218,9 +224,7 @@ async def test_a_write_that_was_cut_off_is_seen_on_the_disk(
     root: Path, settings: Settings, endpoint: Endpoint, model: SteppedModel, state: Path
 ) -> None:
     """The journal ends between the intent and the word that it was done."""
-    await play(root, endpoint, model)
-    journal = Journal.latest(state, root)
-    assert journal is not None
+    journal = await played(root, endpoint, model, state)
     lines = journal.read_text().splitlines(keepends=True)
     intent = next(n for n, line in enumerate(lines) if json.loads(line).get("k") == "writing")
     for data, expected in ((BEFORE, HunkState.SETTLED), (changed(A), HunkState.ACCEPTED)):
@@ -277,9 +281,7 @@ async def test_a_journal_of_a_file_that_cannot_be_is_resumed(
     state: Path,
     name: str,
 ) -> None:
-    await play(root, endpoint, model)
-    journal = Journal.latest(state, root)
-    assert journal is not None
+    journal = await played(root, endpoint, model, state)
     journal.write_text(journal.read_text().replace(json.dumps("run.py"), json.dumps(name)))
     before = (root / "run.py").read_bytes()
     (root / "loop").symlink_to("loop")
@@ -316,9 +318,7 @@ async def test_a_journal_of_a_file_that_cannot_be_is_resumed(
 async def test_a_journal_of_a_name_that_no_file_of_the_folder_has_is_refused(
     root: Path, endpoint: Endpoint, model: SteppedModel, state: Path, name: str
 ) -> None:
-    await play(root, endpoint, model)
-    journal = Journal.latest(state, root)
-    assert journal is not None
+    journal = await played(root, endpoint, model, state)
     journal.write_text(journal.read_text().replace(json.dumps("run.py"), json.dumps(name)))
     with pytest.raises(ResumeError, match="breaks at entry"):
         Replay.read(journal)
@@ -332,9 +332,7 @@ async def test_a_journal_of_any_content_is_replayed_or_refused(
     root: Path, settings: Settings, endpoint: Endpoint, model: SteppedModel, state: Path
 ) -> None:
     """Each value of each entry is replaced by another; nothing but a sentence comes of it."""
-    await play(root, endpoint, model)
-    journal = Journal.latest(state, root)
-    assert journal is not None
+    journal = await played(root, endpoint, model, state)
     lines = journal.read_text().splitlines()
     odds = cycle(ODD)
     said: set[str] = set()
