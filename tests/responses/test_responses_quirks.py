@@ -239,7 +239,7 @@ async def test_a_server_that_loads_its_model_forever_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(http_link, "_LOADING_PAUSE_S", 0.01)
-    monkeypatch.setattr(http_link, "_SILENCE_S", 0.1)
+    monkeypatch.setattr(http_link, "_SILENCE_S", 1.0)
     monkeypatch.setattr(http_link, "_FIRST_PAUSE_SECONDS", 0.01)
     async with Quirky(lambda asked: refuses(503, "Loading model")).running() as url:
         client = client_of(url, "chat")
