@@ -48,6 +48,12 @@ _MAX_ERRORS: Final = 1 << 20
 _STEP_S: Final = 0.05
 _LOOK_S: Final = 0.5
 """How often a process is looked at that may be stuck."""
+_SWITCH_S: Final = 0.0005
+"""How long a thread keeps the interpreter from an event loop that waits for it.
+
+With Python's 5 ms, 500 changed files of a review were open after 11.7 to 17.7 s while keys were
+typed, with this after 8.9 to 11.8 s (three runs in turns).
+"""
 
 
 def resident_bytes(pid: int | str = "self") -> int:
@@ -56,6 +62,11 @@ def resident_bytes(pid: int | str = "self") -> int:
         pages = int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
     return 0
+
+
+def favour_event_loop() -> None:
+    """Have threads give the interpreter back to an event loop soon."""
+    sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
 
 
 def runs(pid: int) -> bool:

@@ -12,16 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
 
 from midstream.engine.types import FinishReason, GenerateRequest, Generation, TextModel, Usage
-
-_SWITCH_SECONDS = 0.0005
-"""The event loop must not wait a whole default interval (5 ms) for the thread's Python code."""
+from midstream.processes import favour_event_loop
 
 _LINE_GRACE_TOKENS = 160
 """Tokens a generation may still take to reach the end of its line when it should end there."""
@@ -180,7 +177,7 @@ class ModelWorker:
         self._ahead: dict[Hashable, GenerationJob] = {}
         self._reading: GenerationJob | None = None
         self._closing = False
-        sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_SECONDS))
+        favour_event_loop()
         self._thread = threading.Thread(target=self._work, name=f"model-{model.name}", daemon=True)
         self._thread.start()
         self._reader = threading.Thread(

@@ -633,6 +633,7 @@ def run_app(
     teach_sequences(key for keys in app.keys.values() for key in keys.split(","))
     app.has_process = True
     processes.end_by_signals()
+    processes.favour_event_loop()
     try:
         app.run()
     except Exception as error:
