@@ -303,6 +303,24 @@ async def test_the_first_hunk_comes_back_when_the_writing_ends_below_all(
     await stage.until(lambda: "count = 0" in (project / "pkg/long.py").read_text(), "written")
 
 
+async def test_no_line_is_shown_twice_once_what_was_accepted_is_part_of_the_base(
+    stage: Stage, project: Path
+) -> None:
+    path = project / "pkg" / "things.py"
+    await start(stage)
+    more = [NEW_COUNT[0], "    # one\n", "    # two\n", *CODE.splitlines(True)[6:13]]
+    await stage.stream("".join(more))
+    stage.model.give(None)
+    await stage.until(lambda: stage.session.status.state == "ready", "end")
+    await stage.press("a")
+    await stage.until(lambda: "# two" in path.read_text(), "write")
+    await stage.session.files.changed(["pkg/things.py"])
+    await stage.pilot.pause()
+    assert stage.session.files["pkg/things.py"].base.lines == tuple(path.read_text().splitlines())
+    shown = [stage.view.row(y) for y in range(stage.view.size)]
+    assert [row.text for row in shown if row.look != "deleted"] == path.read_text().splitlines()
+
+
 async def test_an_answer_that_nobody_can_have_read_is_shown_from_its_first_hunk(
     stage: Stage, project: Path
 ) -> None:

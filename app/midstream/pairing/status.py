@@ -279,6 +279,10 @@ class FileChangedOnDisk(_FileEvent):
     """Another program changed a file; the proposal has been moved onto the new text."""
 
 
+class FileFolded(_FileEvent):
+    """What was accepted in a file has become part of its base: its rows have other places."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExternalHunksAdded:
     """Another program changed a file, or asks whether it may: these hunks wait for decisions."""
@@ -367,6 +371,7 @@ SessionEvent = (
     | HunkDecided
     | FileWritten
     | FileChangedOnDisk
+    | FileFolded
     | ExternalHunksAdded
     | FilesTouched
     | AgentWaits

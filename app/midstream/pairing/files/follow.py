@@ -28,6 +28,7 @@ from midstream.pairing.journal.journal import SessionJournal
 from midstream.pairing.status import (
     ExternalHunksAdded,
     FileChangedOnDisk,
+    FileFolded,
     FileOpened,
     HunkDecided,
     SessionStatus,
@@ -138,12 +139,14 @@ class DiskFollower:
             return False
         if entry is None:
             raise MissingFileError(f"{path} is gone", "restore it, or work on another file")
-        before = self.disk.digests[path]
+        before, base = self.disk.digests[path], proposal.base
         added = await self._advance_to(proposal, entry, review=review)
         if added:
             self.announce_external(path, added)
         elif content_part(before) != entry.digest:
             self._status.emit(FileChangedOnDisk(path))
+        elif proposal.base is not base:
+            self._status.emit(FileFolded(path))
         return True
 
     def change_of(self, path: str, entry: Entry | None) -> UnopenedChange | None:
