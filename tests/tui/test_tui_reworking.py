@@ -263,7 +263,7 @@ async def test_rejecting_and_asking_again(stage: Stage) -> None:
     request = parse_request(stage.model.requests[-1].messages[-1].text)
     assert request is not None
     assert request.instruction == "use len"
-    assert request.region == BLOCK
+    assert request.region == CODE[CODE.index("def count") : CODE.index("\n\n\ndef double") + 1]
     assert stage.session.hunks.get(1).note == "use len"
     stage.model.give(None)
 

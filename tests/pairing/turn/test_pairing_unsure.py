@@ -405,6 +405,27 @@ async def test_a_follow_up_that_comes_back_the_same(root: Path, settings: Settin
         assert sum(text.startswith("Nothing new is proposed") for text in texts) == 1
 
 
+async def test_what_was_turned_down_is_flagged_also_from_a_model_that_is_sure(
+    root: Path, settings: Settings
+) -> None:
+    sure = CalibratedModel(0.9)
+    async with (
+        served(sure) as endpoint,
+        await PairingSession.open(
+            root, settings=settings, endpoint=endpoint, watch=False
+        ) as session,
+    ):
+        changed = BODY.replace("data", "text")
+        await ask(session, sure, changed)
+        assert [session.reason(h) for h in session.hunks.undecided()] == [""]
+        for hunk in session.hunks.undecided():
+            await session.decisions.reject(hunk.id)
+        await ask(session, sure, changed)
+        assert [session.reason(h) for h in session.hunks.undecided()] == ["model unsure"]
+        assert session.turns.last is not None
+        assert session.turns.last.unsure.startswith("The change that you rejected is proposed")
+
+
 async def test_a_step_that_repeats_what_another_proposed_has_changed_nothing(
     root: Path, settings: Settings
 ) -> None:

@@ -142,6 +142,8 @@ class Reviewer:
                 answer.region.withdraw(answer.reply)  # The hunks stay those of whoever made them.
                 return None
             tell_doubt(answer, self._server, status, lost, aloud=not same)
+            if same and not answer.turn.doubted:
+                answer.turn.unsure, answer.turn.doubted = same, tuple(answer.hunk_ids)
         if answer.turn.later:
             status.inform(answer.turn.later)
         return None
@@ -287,13 +289,14 @@ def tell_unchanged(answer: Answer, server: ServerLink, status: SessionStatus) ->
 
 def tell_same(
     answer: Answer, hunks: Iterable[Hunk], server: ServerLink, status: SessionStatus
-) -> bool:
-    """Report an answer that only repeats earlier proposals; returns whether it does."""
+) -> str:
+    """Report an answer that only repeats earlier proposals; returns the sentence, if it does."""
     said = repeated(answer, hunks)
-    if said:
-        out = way_out(server.others, implied=answer.turn.implied)
-        status.inform(f"{said}; {out}", LARGER_MODEL)
-    return bool(said)
+    if not said:
+        return ""
+    sentence = f"{said}; {way_out(server.others, implied=answer.turn.implied)}"
+    status.inform(sentence, LARGER_MODEL)
+    return sentence
 
 
 def repeated(answer: Answer, hunks: Iterable[Hunk]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from midstream.pairing.request.sent import Sent
     from midstream.pairing.request.target import Target, TargetUnclearError
     from midstream.pairing.session import PairingSession
+    from midstream.tui.diff.view import FileView
 
 MAX_PREVIEW_LINES: Final = 10_000
 """Files with more lines get no preview of the region: finding it means parsing them."""
@@ -93,22 +95,13 @@ class Aim(Controller):
         )
         from midstream.pairing.request.target import TargetUnclearError, find_target
 
-        view, commented, session = self._state.view, self._commented, self._state.session
+        view, commented = self._state.view, self._commented
         if view is None or len(view.proposal.base.lines) > MAX_PREVIEW_LINES:
             return "mark lines with v, or name a function"
-        longest = None if session is None else session.server.model_info.max_region_lines
         try:
             if commented is not None:
                 hunk, name = commented
-                found = find_target(
-                    view.proposal.composed(),
-                    instruction="",
-                    cursor=view.to_written(hunk.start),
-                    selection=None,
-                    max_lines=longest,
-                    path=view.proposal.path,
-                )
-                return replace(found, why=f"about the {name}")
+                return replace(self._around(hunk, view), why=f"about the {name}")
             text = with_at_paths(self._composer.text, lambda: self._state.files)
             return find_target(
                 view.proposal.composed(),
@@ -116,11 +109,47 @@ class Aim(Controller):
                 symbol=named_with_file(text, self._state.path),
                 cursor=self.cursor_line,
                 selection=self.marked_lines,
-                max_lines=longest,
+                max_lines=self._longest,
                 path=self._state.path.rpartition("/")[2],
             )
         except TargetUnclearError as error:
             return _first_sentence(error)
+
+    @property
+    def _longest(self) -> int | None:
+        """How many lines the model takes at most."""
+        session = self._state.session
+        return None if session is None else session.server.model_info.max_region_lines
+
+    def _around(self, hunk: Hunk, view: FileView) -> Target:
+        """The function or class of a hunk; raises ``TargetUnclearError`` where there is none."""
+        from midstream.pairing.request.target import find_target
+
+        return find_target(
+            view.proposal.composed(),
+            instruction="",
+            cursor=view.to_written(hunk.start),
+            max_lines=self._longest,
+            path=view.proposal.path,
+        )
+
+    def lines_to_redo(self, hunk: Hunk) -> tuple[int, int] | None:
+        """The lines to ask for once more where a hunk was rejected: its function, or its own.
+
+        Where a line was wrong, the right one may belong elsewhere in the function.
+        """
+        from midstream.pairing.request.target import TargetUnclearError
+
+        view = self._state.view
+        if view is None:
+            return None
+        start = view.to_written(hunk.start)
+        stop = view.to_written(max(hunk.stop, hunk.start + 1))
+        with suppress(TargetUnclearError):
+            found = self._around(hunk, view)
+            if found.start <= start and stop <= found.stop:
+                return found.start, found.stop
+        return start, stop
 
     # the model
 

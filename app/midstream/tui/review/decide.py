@@ -498,7 +498,7 @@ class Decide(Controller):
         self._panes.focus(self._pane)
 
     def reason_given(self, row: EntryRow, text: str, *, again: bool) -> None:
-        """Reject or release; ``again`` asks the model for the same lines once more."""
+        """Reject or release; ``again`` asks the model once more for that function."""
         session, view, why = self._state.session, self._state.view, " ".join(text.split())
         releasing = row is self._panes.release
         if releasing and not why:
@@ -523,8 +523,7 @@ class Decide(Controller):
         self._go_on(hunk)
         self._work.run(lambda: session.decisions.reject(hunk.id, why))
         if again and why:
-            start = view.to_written(hunk.start)
-            self._steer.instruct(why, (start, view.to_written(max(hunk.stop, hunk.start + 1))))
+            self._steer.ask_again(why, hunk)
 
     # steps back and forth
 

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
-from midstream.edits.hunks import HunkState
+from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError, UserError
 from midstream.pairing.request.question import Question
 from midstream.pairing.review.feedback import NOTHING_TO_TELL
@@ -508,6 +508,10 @@ class Steer(Controller):
             self._composer.put_chip(
                 chip, f"About the hunk at line {line} (`{visible(hunk.headline)}`):"
             )
+
+    def ask_again(self, why: str, hunk: Hunk) -> None:
+        """Send the reason why a hunk was rejected as an instruction."""
+        self.instruct(why, self._aim.lines_to_redo(hunk))
 
     def elsewhere(self) -> None:
         """Repeat the change of the hunk under the cursor wherever else it is needed."""
