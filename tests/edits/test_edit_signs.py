@@ -149,6 +149,8 @@ def test_names_that_come_from_nowhere_and_functions_that_go() -> None:
     after = 'def fetch(path):\n    return retry(open(path), "some text")\n'
     assert strangers("make it better", "import os\n" + before, after) == ("fetch", "retry")
     assert strangers("call it fetch, retry twice", before, after) == ()
+    more = "from a.b import (\n    c,\n)\nimport d as e\ndef load(path):\n    return c(e, f)\n"
+    assert strangers("make it better", before, more) == ("f",)
     assert vanished("rename path to fetch instead", before, after) == ("load",)
     assert vanished("it returns bytes", before, after) == ("load",)
     assert vanished("it should be called fetch", before, after) == ()

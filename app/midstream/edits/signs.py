@@ -22,6 +22,7 @@ MAX_LINES: Final = 2_000
 """Longer texts are not looked at: small edit models rewrite a few dozen lines."""
 
 _NAME: Final = re.compile(r"[^\W\d]\w*")
+_IMPORT: Final = re.compile(r"^[ \t]*(?:from|import)\b(?:[^(\n]*\([^)]*\)|.*)", re.M)
 _STRING: Final = re.compile(
     r"(?<!\w)[rRbBuUfF]{0,2}(?:\"\"\".*?\"\"\"|'''.*?'''|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')",
     re.S,
@@ -146,14 +147,15 @@ def asks_for_removal(instruction: str) -> bool:
 
 
 def strangers(instruction: str, known: str, after: str) -> tuple[str, ...]:
-    """Names in a rewrite that neither the instruction nor the file contains.
+    """Names in a rewrite that neither it imports nor the instruction or the file contains.
 
     Args:
         instruction: The instruction, in words.
         known: The whole file as it was.
         after: The lines as rewritten.
     """
-    had = frozenset((*_NAME.findall(known), *_NAME.findall(instruction)))
+    imports = " ".join(_IMPORT.findall(after))
+    had = frozenset((*_NAME.findall(known), *_NAME.findall(instruction), *_NAME.findall(imports)))
     return tuple(name for name in _names(after) if name not in had and name not in _BUILTIN)
 
 
