@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ from midstream.pairing.request.builder import RequestBuilder
 from midstream.pairing.request.context import Context
 from midstream.pairing.request.question import Question
 from midstream.pairing.request.scope import Scope
+from midstream.tui.app import MidstreamApp
 from midstream.tui.widgets.status_row import StatusRow
-from tests.helpers.stage import on_stage
+from tests.helpers.hosted import Hosted
+from tests.helpers.pairing import make_repo
+from tests.helpers.stage import on_stage, ready
 
 
 async def test_a_definition_of_another_file_is_the_target_before_enter(project: Path) -> None:
@@ -71,3 +75,26 @@ async def test_what_is_no_edit_is_answered_with_a_key(project: Path, said: str, 
         await stage.press("enter")
         await stage.until(lambda: key.lower() in stage.notice.lower(), "the sentence")
         assert not stage.model.requests
+
+
+@pytest.mark.parametrize("draft", ["", "and now"])
+async def test_tests_that_were_left_out_stand_in_the_empty_field(
+    tmp_path: Path, draft: str
+) -> None:
+    steps = "".join(f"    def step_{n}(self):\n        return {n}\n\n" for n in range(15))
+    root = make_repo(tmp_path / "work", {"steps.py": f"class Steps:\n{steps}"})
+    hosted = Hosted()
+    async with hosted.running() as url:
+        app = MidstreamApp(root, replace(hosted.settings(url, "region"), journal=False))
+        async with ready(app) as stage:
+            await stage.open("steps.py")
+            await stage.press("i")
+            stage.composer.put("add a method total to Steps and a test for it")
+            await stage.press("enter")
+            stage.composer.put(draft)
+            hosted.say("```python\ndef total(self):\n    return 1\n```\n")
+            hosted.end()
+            await stage.until(lambda: "Not asked for yet: a test for it" in stage.notice, "the end")
+            await stage.until(lambda: stage.session.status.state == "ready", "ready")
+            await stage.pilot.pause()
+            assert stage.composer.text == (draft or "write a test for Steps.total")

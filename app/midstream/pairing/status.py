@@ -158,7 +158,8 @@ class Turn:
         doubted: The hunks of such an answer.
         hunks: The hunks of the answer, once it has ended.
         tried: What effort was spent and why this answer won, for display; ``""`` for one pass.
-        later: What of the instruction was left for another one, as a sentence; ``""`` for nothing.
+        left_out: What of the instruction was not asked for, in its words; ``""`` for nothing.
+        next: The instruction for that, ``""`` until it can be worded.
     """
 
     id: int
@@ -185,7 +186,18 @@ class Turn:
     unsure: str = ""
     doubted: tuple[int, ...] = ()
     hunks: tuple[int, ...] = ()
-    later: str = ""
+    left_out: str = ""
+    next: str = ""
+
+    @property
+    def later(self) -> str:
+        """What of the instruction was left for another one, as a sentence; ``""`` for nothing."""
+        if not self.left_out:
+            return ""
+        how = "Send that as an instruction of its own, with the name of what is to be tested."
+        if self.next:
+            how = f'Ask for it next: "{self.next}".'
+        return f"Not asked for yet: {self.left_out}. {how}"
 
     @property
     def written(self) -> str:

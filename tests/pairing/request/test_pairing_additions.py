@@ -18,7 +18,8 @@ from midstream.edits.events import NewText, Problem
 from midstream.edits.hunk_store import HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.pairing.headless import Job, run_job
-from midstream.pairing.request.additions import find_addition, without_tests
+from midstream.pairing.request.additions import ask_for_tests, find_addition, without_tests
+from midstream.pairing.request.new_code import find_new_code
 from midstream.pairing.request.question import Question
 from midstream.pairing.request.target import find_target
 from midstream.pairing.turn.modes import RegionMode
@@ -363,9 +364,27 @@ async def test_a_session_says_which_part_it_did_not_ask_for(tmp_path: Path) -> N
         job = Job(tmp_path, Question(said, "steps.py"), apply=True)
         outcome = await run_job(job, Quiet(), settings=Settings(), endpoint=endpoint)
     assert (tmp_path / "steps.py").read_text() == FILE.replace(CLASS, f"{CLASS}\n{IN_CLASS}")
-    assert outcome.later.startswith("Not asked for yet: a test for it.")
+    assert outcome.later == (
+        'Not asked for yet: a test for it. Ask for it next: "write a test for Steps.total".'
+    )
     (asked,) = (a for a in sent if "messages" in str(a))
     assert "to Steps\\n\\nAnswer" in str(asked) or "to Steps\n\nAnswer" in str(asked)
+
+
+@pytest.mark.parametrize(
+    ("tests", "asked"),
+    [
+        ("a test for it", "write a test for Steps.total"),
+        ("two tests of the new method", "write two tests for Steps.total"),
+        ("tests in test_a.py", "write tests for Steps.total in test_a.py"),
+        ("a test that total returns 0 for ()", "write a test that total returns 0 for ()"),
+        ("unit tests", "write unit tests for Steps.total"),
+    ],
+)
+def test_what_is_left_becomes_an_instruction(tests: str, asked: str) -> None:
+    assert ask_for_tests(tests, "Steps.total") == asked
+    assert (found := find_new_code(asked)) is not None
+    assert found.tests
 
 
 WHOLE = FILE.replace("import math\n", '"""Steps."""\n\nLIMIT = 3\n\n\ndef first():\n    pass\n')

@@ -59,6 +59,12 @@ _AND_TESTS: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+_FOR_IT: Final = re.compile(
+    r"\b(?:for|of)\s+(?:it|this|that|them|these|the\s+(?:new\s+)?(?:method|function|class))\b",
+    re.IGNORECASE,
+)
+_TESTS: Final = re.compile(r"\btests?\b(?:\s+cases?)?", re.IGNORECASE)
+
 
 @dataclass(frozen=True, slots=True)
 class Addition:
@@ -104,6 +110,14 @@ def without_tests(instruction: str) -> tuple[str, str]:
     if found is None or re.search(r"\btests?\b", instruction[: found.start()]):
         return instruction, ""
     return instruction[: found.start()], found["tests"].rstrip(" .!")
+
+
+def ask_for_tests(tests: str, name: str) -> str:
+    """The instruction for tests that were left out: "a test for it" as "write a test for NAME"."""
+    said, known = _FOR_IT.subn(f"for {name}", tests, count=1)
+    if not known and not re.search(r"\b(?:for|of)\b", tests, re.IGNORECASE):
+        said = _TESTS.sub(rf"\g<0> for {name}", tests, count=1)
+    return f"write {said}"
 
 
 def find_addition(

@@ -268,11 +268,7 @@ class AnswerFactory:
         turn.background = question.background
         turn.implied = question.background and not question.consume
         turn.unsure = question.doubt
-        if scope.later:
-            turn.later = (
-                f"Not asked for yet: {scope.later}. Send that as an instruction of its own, with "
-                "the name of what is to be tested."
-            )
+        turn.left_out = scope.later
         new = self._answer(turn, mode, request.conversation, old, follow_up, question.known)
         new.in_full = question.in_full
         new.target = request.target

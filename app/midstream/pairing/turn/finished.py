@@ -144,9 +144,25 @@ class Reviewer:
             tell_doubt(answer, self._server, status, lost, aloud=not same)
             if same and not answer.turn.doubted:
                 answer.turn.unsure, answer.turn.doubted = same, tuple(answer.hunk_ids)
-        if answer.turn.later:
+        if answer.turn.left_out:
+            answer.turn.next = await self._next(answer)
             status.inform(answer.turn.later)
         return None
+
+    async def _next(self, answer: Answer) -> str:
+        """The instruction for what was left out, if the answer defines one thing anew."""
+        from midstream.code.outline import outline
+        from midstream.pairing.request.additions import ask_for_tests
+
+        proposal = self._files[answer.turn.path]
+        texts = proposal.base.lines, Overlay(proposal).source.lines
+        before, after = [
+            (await asyncio.to_thread(outline, lines, proposal.path)).definitions for lines in texts
+        ]
+        known = {d.name for d in before}
+        new = [d for d in after if d.name not in known and d.kind != "assignment"]
+        outer = [d.name for d in new if not any(other.encloses(d) for other in new)]
+        return ask_for_tests(answer.turn.left_out, outer[0]) if len(outer) == 1 else ""
 
     async def _lost_imports(self, answer: Answer) -> list[str]:
         """The imports of a rewrite that lead nowhere."""

@@ -427,6 +427,8 @@ class Steer(Controller):
         session = self._state.session
         if turn.status is TurnStatus.DONE:
             self._ended_at = time.monotonic()
+            if turn.next and not self._composer.text:
+                self._composer.put(turn.next)
         if turn.status is TurnStatus.FAILED:
             self._turn_failed(turn)
             return
