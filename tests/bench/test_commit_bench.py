@@ -41,6 +41,28 @@ def test_a_slipped_in_edit_is_in_no_group(repository: Path) -> None:
     assert figures.mechanical == 94
 
 
+GO = """package a
+
+func f%d() bool {
+	return len("a>b") > 0 && %s(true) // 1 > 0
+}
+"""
+
+
+def test_a_slipped_in_edit_of_another_language(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    for name in ("check", "verify"):
+        (tmp_path / "a.go").write_text(f"package a\n\nfunc {name}(x bool) bool {{ return x }}\n")
+        for n in range(12):
+            (tmp_path / f"use{n}.go").write_text(GO % (n, name))
+        git(tmp_path, "add", "-A")
+        git(tmp_path, "commit", "-q", "-m", f"Call it {name}")
+    figures = commits.measure(tmp_path, "HEAD", slips=12, seed=1)
+    assert (figures.hunks, figures.single, figures.groups) == (13, 0, 1)
+    # The definition has no condition.
+    assert (figures.slips, figures.apart, figures.place) == (12, 12, 1)
+
+
 def test_the_table_and_json(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert commits.run([str(repository), "HEAD", "HEAD~1..HEAD", "--slips", "1"]) == 0
     rows = capsys.readouterr().out.splitlines()

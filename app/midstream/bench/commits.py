@@ -2,9 +2,9 @@
 
 For each commit: its hunks, how many are decided one by one and how many groups there are, and the
 share of hunks in groups.  Then an operator, a constant or a condition is changed in random hunks of
-its groups, such that Python's syntax tree differs, and it is counted how often the walk has that
-hunk in no group, and in which place of the reading order.  Beside it: the changed lines that
-``git diff --color-moved`` leaves unmarked.
+its groups, such that the file still parses and says something else, and it is counted how often the
+walk has that hunk in no group, and in which place of the reading order.  Beside it: the changed
+lines that ``git diff --color-moved`` leaves unmarked.
 """
 
 from __future__ import annotations
@@ -14,20 +14,25 @@ import json
 import os
 import random
 import re
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from midstream.arguments import CommandParser
+from midstream.code.languages import grammar_of
+from midstream.code.syntax import NOT_PYTHON, is_python, parse_python
+from midstream.code.trees import parse
 from midstream.edits.groups import arrange
 from midstream.edits.kinds import ChangedBlock, ChangedFile, HunkFacts, facts_in
 from midstream.edits.lcs import line_edits
 from midstream.pairing.contents import usual_text
 from midstream.workspace.repo import MAX_OUTPUT, checked_out_files, run_git
 from midstream.workspace.snapshot import RevisionRange, find_range
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 _TRIES: Final = 200
 """Hunks in which something to change is looked for."""
@@ -41,6 +46,9 @@ _SLIPS: Final = tuple(
         (r"\bnot ", ""),
         (r"\bTrue\b", "False"),
         (r"\bNone\b", "0"),
+        (r"&&", "||"),
+        (r"(?<=[ (])!(?=[\w(])", ""),
+        (r"\btrue\b", "false"),
         (r"(?<=\w) \+ ", " - "),
         (r"(?<![\w.])0(?![\w.])", "1"),
         (r"(?<![\w.])1(?![\w.])", "2"),
@@ -203,7 +211,8 @@ def _slip(
 
 def _changed(file: ChangedFile, block: ChangedBlock, chance: random.Random) -> ChangedFile | None:
     """A file with another meaning of one hunk, ``None`` if nothing to change was found in it."""
-    if not file.path.endswith(".py"):
+    before = _said(file)
+    if not before:
         return None
     found = [
         (row, match.start(), match.end(), new)
@@ -219,22 +228,38 @@ def _changed(file: ChangedFile, block: ChangedBlock, chance: random.Random) -> C
         other = block._replace(new=tuple(lines))
         blocks = tuple(other if each.id == block.id else each for each in file.blocks)
         changed = replace(file, blocks=blocks)
-        if _tree(changed) != _tree(file):
+        if _said(changed) not in ("", before):
             return changed
     return None
 
 
-def _tree(file: ChangedFile) -> str:
-    """Python's syntax tree of a file with all of its hunks; ``""`` if it does not parse."""
+def _said(file: ChangedFile) -> str:
+    """A file with all of its hunks as Python's syntax tree, or as the tokens of another language.
+
+    Comments are left out; ``""`` if it does not parse, or no grammar is known.
+    """
     lines = list(file.lines)
     for block in reversed(file.blocks):
         lines[block.start : block.start + len(block.old)] = block.new
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.dump(ast.parse("\n".join(lines)))
-    except (SyntaxError, ValueError):
-        return ""
+    text = "\n".join(lines)
+    if is_python(file.path):
+        try:
+            return ast.dump(parse_python(text))
+        except NOT_PYTHON:
+            return ""
+    language = grammar_of(file.path)
+    root = parse(language, text).root_node if language else None
+    return "" if root is None or root.has_error else "\n".join(_tokens(root))
+
+
+def _tokens(root: Node) -> Iterator[str]:
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        if node.children:
+            todo += reversed(node.children)
+        elif not node.type.endswith("comment"):
+            yield (node.text or b"").decode("utf-8", "replace")
 
 
 def _unmoved(repository: Path, span: RevisionRange) -> int:
