@@ -119,3 +119,58 @@ def test_a_change_of_indentation_is_read_with_all_that_it_moves(head: str) -> No
 def test_lines_that_a_parser_counts_otherwise_are_in_doubt() -> None:
     lines = ["a = 'x\ry'", "b = 'c'"]
     assert prove("a.py", lines, [Replacement(1, 2, ('b = "c"',))]) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("a.ts", "f(a, ...b);", "f(\n  a,\n  ...b,\n);"),
+        ("a.ts", "const { a, b } = { c, ...d };", "const { a, b, } = { c, ...d, };"),
+        ("a.ts", "function f<T>(a: T, b: U) {}", "function f<T,>(a: T, b: U,) {}"),
+        ("a.js", "import { a } from 'b'; x = [1, [2]];", "import { a, } from 'b'; x = [1, [2,],];"),
+        ("a.go", "package a\nvar b = T{1, f(2)}", "package a\nvar b = T{\n1,\nf(\n2,\n),\n}"),
+        (
+            "a.rs",
+            "fn f(a: A) -> (A, B) { P { a: g(1) } }",
+            "fn f(a: A,) -> (A, B,) { P { a: g(1,), } }",
+        ),
+        (
+            "a.rs",
+            "fn f() { match a { A => {} B => b } }",
+            "fn f() { match a { A => {}, B => b, } }",
+        ),
+        ("a.rs", "fn f<T>(t: T) where T: A { (a, b) }", "fn f<T>(t: T,) where T: A, { (a, b,) }"),
+    ],
+)
+def test_a_comma_at_the_end_of_a_list_says_nothing(path: str, old: str, new: str) -> None:
+    for one, two in ((old, new), (new, old)):
+        lines = tuple(one.split("\n"))
+        change = Replacement(0, len(lines), tuple(two.split("\n")))
+        assert set(prove(path, lines, [change])) == {0}
+
+
+def test_literals_of_go_are_made_of_parts() -> None:
+    lines = ["package a", "var b = []T{{A: 1, Bcd: 2}, {func() int { return 1 }, `a b`}}"]
+    new = ("var b = []T{", "\t{A:   1,", "\t Bcd: 2},", "\t{func() int {", "\t\treturn 1", "\t},")
+    assert set(prove("a.go", lines, [Replacement(1, 2, (*new, "\t `a b`}}"))])) == {0}
+    for last in ("`a  b`", '"a b"', "`a b`, 1", "`a b` + c"):
+        assert not prove("a.go", lines, [Replacement(1, 2, (*new, f"\t {last}}}}}"))])
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("a.js", "x = [a,];", "x = [a,,];"),
+        ("a.js", "x = [];", "x = [,];"),
+        ("a.js", "function f(...a) {}", "function f(...a,) {}"),
+        ("a.js", "const [...a] = b;", "const [...a,] = b;"),
+        ("a.rs", "fn f() { (a) }", "fn f() { (a,) }"),
+        ("a.rs", "fn f(a: (A)) {}", "fn f(a: (A,)) {}"),
+        ("a.rs", "fn f() { let (a) = b; }", "fn f() { let (a,) = b; }"),
+        ("a.rs", "fn f() { m!(a) }", "fn f() { m!(a,) }"),
+        ("a.c", "void f() { M(a); }", "void f() { M(a,); }"),
+    ],
+)
+def test_a_comma_that_says_something(path: str, old: str, new: str) -> None:
+    for one, two in ((old, new), (new, old)):
+        assert prove(path, [one], [Replacement(0, 1, (two,))]) == {}

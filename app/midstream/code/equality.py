@@ -27,7 +27,10 @@ MAX_CHARACTERS: Final = 500_000
 MAX_PARSED: Final = 20_000
 """Lines that are parsed for one file; changes that would need more are not proven."""
 
-_RAW: Final = re.compile(r"string|template|heredoc|regex|char|jsx|literal|text|quote|preproc")
+_RAW: Final = re.compile(
+    r"string|template|heredoc|regex|char|jsx|text|quote|preproc"
+    r"|(?<!^composite_)(?<!^func_)literal(?!_value$|_element$)"  # Go's are made of other nodes
+)
 """Kinds of nodes in which spaces count, so that they are compared as they are written."""
 _PYTHON_TOKEN: Final = re.compile(
     r'"""(?:\\.|[^\\])*?"""'
@@ -533,8 +536,9 @@ _DECORATED: Final = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 class _GrammarText:
     """A text in a language with a tree-sitter grammar."""
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: Node, lists: frozenset[str]) -> None:
         self._root = root
+        self._lists = lists
 
     @classmethod
     def read(cls, language: Language, text: str) -> _GrammarText | None:
@@ -543,7 +547,7 @@ class _GrammarText:
         if not is_readable(text):
             return None
         root = parse(language, text).root_node
-        return None if root.has_error else cls(root)
+        return None if root.has_error else cls(root, language.lists)
 
     def part(self, lines: Sequence[str], change: Replacement) -> _ParsedPart | None:
         return None
@@ -559,7 +563,7 @@ class _GrammarText:
                 return False
             if changed.spares(_rows_of(one), _rows_of(two)):
                 continue
-            ones, twos = _parts(one), _parts(two)
+            ones, twos = self._parts(one), self._parts(two)
             if not ones or not twos or _RAW.search(one.type):
                 if one.text != two.text:
                     return False
@@ -569,6 +573,18 @@ class _GrammarText:
                 return False
             todo += zip(ones, twos, strict=True)
         return True
+
+    def _parts(self, node: Node) -> list[Node]:
+        """What a node is made of, without comments and a comma that says nothing."""
+        parts = [child for child in node.children if not _is_comment(child)]
+        at = -1 if parts and parts[-1].type == "," else -2
+        if (
+            node.type in self._lists
+            and len(parts) > 2
+            and _says_nothing(node, parts[:at], parts[at])
+        ):
+            del parts[at]
+        return parts
 
     def comments(self, ranges: Sequence[Range]) -> Iterator[Comment]:
         todo = [self._root]
@@ -587,8 +603,14 @@ def _is_comment(node: Node) -> bool:
     return node.type.endswith("comment")
 
 
-def _parts(node: Node) -> list[Node]:
-    return [child for child in node.children if not _is_comment(child)]
+def _says_nothing(node: Node, before: Sequence[Node], last: Node) -> bool:
+    """Whether the last part of a list is a comma that could as well be missing."""
+    if last.type != "," or not before[-1].is_named:  # in JavaScript, ``[a,,]`` has two places
+        return False
+    if node.type.startswith("tuple_"):  # in Rust, ``(a,)`` is a tuple and ``(a)`` is not
+        return any(each.type == "," for each in before)
+    is_rest = (before[-1].text or b"").startswith(b"..")
+    return not (is_rest and node.type.endswith(("parameters", "pattern")))  # an error there
 
 
 def _loose(node: Node) -> list[bytes]:

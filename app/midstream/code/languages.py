@@ -33,6 +33,7 @@ class Language:
         family: Languages of one family use one another's names.
         wrappers: Kinds of nodes that belong to the one definition inside of them.
         leading: Kinds of nodes that belong to the definition below them.
+        lists: Kinds of nodes in which a comma at the end says nothing.
         macros: Whether valid files have faults, because their macros are no part of the grammar.
     """
 
@@ -45,6 +46,7 @@ class Language:
     family: str = ""
     wrappers: frozenset[str] = frozenset()
     leading: frozenset[str] = frozenset({"comment"})
+    lists: frozenset[str] = frozenset()
     macros: bool = False
 
 
@@ -75,6 +77,10 @@ _JAVASCRIPT = """
 _SCRIPT_WRAPPERS = frozenset({
     "export_statement", "lexical_declaration", "variable_declaration", "expression_statement",
     "ambient_declaration",
+})  # fmt: skip
+_SCRIPT_LISTS = frozenset({
+    "arguments", "array", "array_pattern", "enum_body", "export_clause", "formal_parameters",
+    "named_imports", "object", "object_pattern", "tuple_type", "type_arguments", "type_parameters",
 })  # fmt: skip
 _TYPESCRIPT = (
     _JAVASCRIPT
@@ -235,6 +241,7 @@ LANGUAGES: Final = (
         family="script",
         wrappers=_SCRIPT_WRAPPERS,
         leading=frozenset({"comment", "decorator"}),
+        lists=_SCRIPT_LISTS,
     ),
     Language(
         *("TypeScript", (".ts", ".mts", ".cts"), _TYPESCRIPT),
@@ -242,6 +249,7 @@ LANGUAGES: Final = (
         family="script",
         wrappers=_SCRIPT_WRAPPERS,
         leading=frozenset({"comment", "decorator"}),
+        lists=_SCRIPT_LISTS,
     ),
     Language(
         *("TypeScript with JSX", (".tsx",), _TYPESCRIPT),
@@ -249,14 +257,23 @@ LANGUAGES: Final = (
         family="script",
         wrappers=_SCRIPT_WRAPPERS,
         leading=frozenset({"comment", "decorator"}),
+        lists=_SCRIPT_LISTS,
     ),
     Language(
         *("Go", (".go",), _GO, "tree_sitter_go"),
         wrappers=frozenset({"type_declaration", "const_declaration", "var_declaration"}),
+        lists=frozenset({"argument_list", "literal_value", "parameter_list"}),
     ),
     Language(
         *("Rust", (".rs",), _RUST, "tree_sitter_rust"),
         leading=frozenset({"line_comment", "block_comment", "attribute_item"}),
+        lists=frozenset({
+            "arguments", "array_expression", "closure_parameters", "enum_variant_list",
+            "field_declaration_list", "field_initializer_list", "match_arm",
+            "ordered_field_declaration_list", "parameters", "slice_pattern", "struct_pattern",
+            "tuple_expression", "tuple_pattern", "tuple_struct_pattern", "tuple_type",
+            "type_arguments", "type_parameters", "use_list", "where_clause",
+        }),
     ),
     Language(
         *("Java", (".java",), _JAVA, "tree_sitter_java"),
