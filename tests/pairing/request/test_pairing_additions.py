@@ -98,7 +98,10 @@ def test_a_method_for_a_class_is_an_addition(instruction: str) -> None:
         ("add a method total to Steps and a test for it", "a test for it"),
         ("add a total() method to Steps, plus tests in test_a.py.", "tests in test_a.py"),
         ("add a method a to Steps and write unit tests", "unit tests"),
+        ("add a method a to Steps and tests for it", "tests for it"),
         ("add a method a to Steps and test the others", ""),
+        ("add a method a to Steps that parses a line and tests for None", ""),
+        ("add a method a to Steps that reads a line and tests that it ends", ""),
         ("write a test for a and a test for b", ""),
         ("add a method run_tests to Steps that sets up and tears down", ""),
     ],
@@ -369,6 +372,25 @@ async def test_a_session_says_which_part_it_did_not_ask_for(tmp_path: Path) -> N
     )
     (asked,) = (a for a in sent if "messages" in str(a))
     assert "to Steps\\n\\nAnswer" in str(asked) or "to Steps\n\nAnswer" in str(asked)
+
+
+async def test_a_change_of_a_function_is_asked_for_without_its_test(tmp_path: Path) -> None:
+    sent: list[Asked] = []
+
+    def reply(asked: Asked) -> Reply:
+        sent.append(asked)
+        return Reply(answer("chat", "```python\ndef other():\n    return 2\n```\n"))
+
+    (tmp_path / "steps.py").write_text(FILE)
+    said = "make other return 2 and add a test for that"
+    async with Quirky(reply).running() as url:
+        endpoint = Endpoint(url, None, "m", "custom", "chat")
+        job = Job(tmp_path, Question(said, "steps.py"), apply=True)
+        outcome = await run_job(job, Quiet(), settings=Settings(), endpoint=endpoint)
+    assert (tmp_path / "steps.py").read_text() == FILE.replace("return 1\n", "return 2\n")
+    assert outcome.later.endswith('Ask for it next: "write a test for other".')
+    (asked,) = (a for a in sent if "messages" in str(a))
+    assert "a test" not in str(asked)
 
 
 @pytest.mark.parametrize(

@@ -52,17 +52,17 @@ FURTHER: Final = re.compile(
     re.IGNORECASE,
 )
 _IMPL: Final = re.compile(r"\s*(?:unsafe\s+)?impl\b(?!.*\bfor\b)")
+_COUNT: Final = r"(?:(?:a|an|some|one|two|new|unit|matching)\s+)"
+_TEST: Final = r"tests?\b(?:\s+cases?)?(?:\s*[.!]*$|\s+(?:for|of|in|to|that|which)\b.*)"
+_IT: Final = r"(?:it|this|that|them|these|the\s+(?:new\s+)?(?:method|function|class))\b"
 _AND_TESTS: Final = re.compile(
-    r"[,;]?\s+(?:and|plus|along\s+with|together\s+with)\s+(?:also\s+)?(?:(?:add|write)\s+)?"
-    r"(?P<tests>(?:(?:a|an|some|one|two|new|unit|matching)\s+)*tests?\b(?:\s+cases?)?"
-    r"(?:\s*[.!]*$|\s+(?:for|of|in|to|that|which)\b.*))",
+    r"[,;]?\s+(?:and|plus|along\s+with|together\s+with)\s+(?:also\s+)?"
+    rf"(?:(?:add|write|create)\s+(?P<wanted>{_COUNT}*{_TEST})"
+    # A bare word may be a verb: "that parses a line and tests for None".
+    rf"|(?P<tests>{_COUNT}+{_TEST}|tests(?=\s*[.!]*$|\s+for\s+{_IT}|\s+in\s).*))",
     re.IGNORECASE | re.DOTALL,
 )
-
-_FOR_IT: Final = re.compile(
-    r"\b(?:for|of)\s+(?:it|this|that|them|these|the\s+(?:new\s+)?(?:method|function|class))\b",
-    re.IGNORECASE,
-)
+_FOR_IT: Final = re.compile(rf"\b(?:for|of)\s+{_IT}", re.IGNORECASE)
 _TESTS: Final = re.compile(r"\btests?\b(?:\s+cases?)?", re.IGNORECASE)
 
 
@@ -109,7 +109,7 @@ def without_tests(instruction: str) -> tuple[str, str]:
     found = _AND_TESTS.search(instruction)
     if found is None or re.search(r"\btests?\b", instruction[: found.start()]):
         return instruction, ""
-    return instruction[: found.start()], found["tests"].rstrip(" .!")
+    return instruction[: found.start()], (found["wanted"] or found["tests"]).rstrip(" .!")
 
 
 def ask_for_tests(tests: str, name: str) -> str:

@@ -271,7 +271,8 @@ class ScopeFinder:
             if found is not None and not has_undecided(proposal, base, found[0]):
                 target, addition = found
         scope = Scope(proposal, base, model, target, by_region, said, mentioned, addition)
-        return scope if addition is None else _without_tests(scope, question)
+        has_tests = is_test(proposal.path) or not (by_region and model.is_chat)
+        return scope if has_tests else _without_tests(scope, question)
 
     async def _proposal(self, path: str, *, new: bool) -> FileProposal:
         """The file as it is on disk; one that is to be made is not opened before it is written."""
@@ -405,7 +406,7 @@ class ScopeFinder:
 
 
 def _without_tests(scope: Scope, question: Question) -> Scope:
-    """The scope of an addition, whose tests are left to another instruction."""
+    """The scope without tests, which are left to another instruction."""
     asked, later = without_tests(question.text)
     return replace(scope, asked=asked, later=later) if later else scope
 

@@ -150,7 +150,7 @@ class Reviewer:
         return None
 
     async def _next(self, answer: Answer) -> str:
-        """The instruction for what was left out, if the answer defines one thing anew."""
+        """The instruction for what was left out, if it can be told what that is about."""
         from midstream.code.outline import outline
         from midstream.pairing.request.additions import ask_for_tests
 
@@ -162,7 +162,8 @@ class Reviewer:
         known = {d.name for d in before}
         new = [d for d in after if d.name not in known and d.kind != "assignment"]
         outer = [d.name for d in new if not any(other.encloses(d) for other in new)]
-        return ask_for_tests(answer.turn.left_out, outer[0]) if len(outer) == 1 else ""
+        about = outer or [answer.turn.symbol]
+        return ask_for_tests(answer.turn.left_out, about[0]) if len(about) == 1 and about[0] else ""
 
     async def _lost_imports(self, answer: Answer) -> list[str]:
         """The imports of a rewrite that lead nowhere."""
