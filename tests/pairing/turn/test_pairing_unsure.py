@@ -405,6 +405,30 @@ async def test_a_follow_up_that_comes_back_the_same(root: Path, settings: Settin
         assert sum(text.startswith("Nothing new is proposed") for text in texts) == 1
 
 
+async def test_a_method_without_its_margin_is_not_taken_for_a_function(
+    root: Path, settings: Settings
+) -> None:
+    (root / "files.py").write_text(
+        "class Box:\n    def peek(self):\n        return self.top\n\n"
+        "    def pop(self):\n        return self.top\n"
+    )
+    sure = CalibratedModel(0.9)
+    sure.facts["prompt"] = "chat"
+    async with (
+        served(sure) as endpoint,
+        await PairingSession.open(
+            root, settings=settings, endpoint=endpoint, watch=False
+        ) as session,
+    ):
+        sure.give("```python\ndef peek(self):\n    return self.first\n```\n")
+        sure.end()
+        await session.turns.instruct(Question("peek gives the wrong end", path="files.py"))
+        await session.turns.finished()
+        (hunk,) = session.hunks.undecided()
+        assert hunk.new == ("        return self.first",)
+        assert session.reason(hunk) == ""
+
+
 async def test_what_was_turned_down_is_flagged_also_from_a_model_that_is_sure(
     root: Path, settings: Settings
 ) -> None:

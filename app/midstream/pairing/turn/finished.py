@@ -461,7 +461,8 @@ def _slips(answer: Answer, region: RegionMode, wish: _Wish) -> list[str]:
     if region.addition is None and neighbours_again(lines, segment.start, segment.stop, new_text):
         found.append("wrote the lines around the region again, which are in the file already")
     if region.addition is None:
-        after = [*lines[: segment.start], *new_text.split("\n")[:-1], *lines[segment.stop :]]
+        # As they are proposed: models leave the margin of a method out.
+        after = [*lines[: segment.start], *segment.new_lines, *lines[segment.stop :]]
         said = [m.name for m in find_mentions(wish.said).sure if not m.fresh]
         before = [*lines[: segment.start], *wish.before.split("\n")[:-1], *lines[segment.stop :]]
         texts = wish.before, new_text
