@@ -268,6 +268,23 @@ async def test_rejecting_and_asking_again(stage: Stage) -> None:
     stage.model.give(None)
 
 
+async def test_asking_again_for_a_new_function(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.instruct("add third below count")
+    old = CODE[CODE.index("def count") : CODE.index("\n\n\ndef double") + 1]
+    stage.model.give(f"{old}\n\ndef third():\n    return 3\n")
+    stage.model.give(None)
+    await stage.until(lambda: stage.session.hunks.undecided() and not stage.session.turns.busy)
+    await stage.press("X")
+    await stage.pilot.press("a", "space", "f", "l", "o", "a", "t", "alt+enter")
+    await stage.until(lambda: len(stage.model.requests) == 2, "request")
+    request = parse_request(stage.model.requests[-1].messages[-1].text)
+    assert request is not None
+    assert request.instruction == "add third below count. a float"
+    assert request.region == old
+    stage.model.give(None)
+
+
 async def test_a_decided_hunk_is_left_alone(stage: Stage) -> None:
     await propose(stage)
     await stage.press("r")

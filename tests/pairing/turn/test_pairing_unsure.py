@@ -444,7 +444,7 @@ async def test_what_was_turned_down_is_flagged_also_from_a_model_that_is_sure(
         assert [session.reason(h) for h in session.hunks.undecided()] == [""]
         for hunk in session.hunks.undecided():
             await session.decisions.reject(hunk.id)
-        await ask(session, sure, changed)
+        await ask(session, sure, changed.replace("    text = text", "\n    text = text"))
         assert [session.reason(h) for h in session.hunks.undecided()] == ["model unsure"]
         assert session.turns.last is not None
         assert session.turns.last.unsure.startswith("The change that you rejected is proposed")

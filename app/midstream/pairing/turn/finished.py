@@ -328,9 +328,15 @@ def repeated(answer: Answer, hunks: Iterable[Hunk]) -> str:
         same = f"{turn.place} of {turn.path} came back with the same hunks as before"
         return f"Nothing new is proposed: {same}"
     mine = set(answer.hunk_ids)
-    here = {(h.path, h.start, h.old, h.new) for h in hunks if h.id in mine}
-    down = {(h.path, h.start, h.old, h.new) for h in hunks if h.state == "rejected"}
+    here = {_change(h) for h in hunks if h.id in mine}
+    down = {_change(h) for h in hunks if h.state == "rejected"}
     return "The change that you rejected is proposed again" if here and here <= down else ""
+
+
+def _change(hunk: Hunk) -> tuple[str, int, tuple[str, ...], tuple[str, ...]]:
+    """What a hunk does; blank lines make no difference."""
+    old, new = (tuple(filter(str.strip, lines)) for lines in (hunk.old, hunk.new))
+    return hunk.path, hunk.start, old, new
 
 
 def tell_doubt(

@@ -512,8 +512,16 @@ class Steer(Controller):
             )
 
     def ask_again(self, why: str, hunk: Hunk) -> None:
-        """Send the reason why a hunk was rejected as an instruction."""
-        self.instruct(why, self._aim.lines_to_redo(hunk))
+        """Send the reason for rejecting a hunk, for its function or for new code like it."""
+        from midstream.code.outline import declared_names
+
+        session = self._state.session
+        turn = None if session is None else session.turns.of(hunk)
+        if turn is not None and not hunk.old and declared_names(hunk.path, "\n".join(hunk.new)):
+            # It is gone: the instruction alone says what it was to be, and where.
+            self.instruct(f"{turn.instruction.rstrip('. ')}. {why}")
+        else:
+            self.instruct(why, self._aim.lines_to_redo(hunk))
 
     def elsewhere(self) -> None:
         """Repeat the change of the hunk under the cursor wherever else it is needed."""
