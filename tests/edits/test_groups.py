@@ -78,6 +78,8 @@ def test_a_name_in_a_string_is_not_the_name_in_code() -> None:
         ("{'shell': True}", "{'verify': True}"),
         ("shell(True)", "verify(True)"),
         ("f(shell=True)", "f(shell=True); g(shell=True)"),
+        ("shell(a(1), True)", "verify(a(1), True)"),
+        ("shell(1, True, 2)", "shell(1, 3, True, 2)"),
     ],
 )
 def test_a_literal_is_the_same_only_where_it_means_the_same(one: str, two: str) -> None:
@@ -85,6 +87,51 @@ def test_a_literal_is_the_same_only_where_it_means_the_same(one: str, two: str) 
     after = {path: text.replace("True", "False") for path, text in before.items()}
     walk, facts = walked(before, after)
     assert [group.hunks for group in walk.groups] == [tuple(hunk.id for hunk in facts[:2])]
+
+
+@pytest.mark.parametrize("path", ["a.py", "a.ts", "a.go"])
+@pytest.mark.parametrize(
+    ("old", "good", "bad"),
+    [
+        ("read(key(one))", "read(key(one), limit)", "read(key(one, limit))"),
+        ("read(key(one, two), two)", "read(key(one, two))", "read(key(one), two)"),
+        ("foo(one).bar(two)", "foo(one).bar(two, limit)", "foo(one, limit).bar(two)"),
+        ("read(a, b, c, d)", "read(a, b, limit, c, d)", "read(a, limit, b, c, d)"),
+        ("read(1, none, none, 2)", "read(1, limit, none, 2)", "read(1, none, limit, 2)"),
+        ("copy(one, one)", "copy(one, two)", "copy(two, one)"),
+        ("one = clean(one)", "two = clean(one)", "one = clean(two)"),
+        ("foo(one); bar(one)", "foo(two); bar(three)", "foo(three); bar(two)"),
+        ("foo(a); bar(b)", "foo(a, one); bar(b, two)", "foo(a, two); bar(b, one)"),
+    ],
+)
+def test_the_same_edit_in_another_place_of_a_line_is_apart(
+    path: str, old: str, good: str, bad: str
+) -> None:
+    before = {f"{n}/{path}": f"{old}\n" for n in range(4)}
+    after = dict.fromkeys(before, f"{good}\n") | {f"2/{path}": f"{bad}\n"}
+    walk, facts = walked(before, after)
+    assert [group.hunks for group in walk.groups] == [
+        tuple(hunk.id for hunk in facts if not hunk.path.startswith("2"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "place"),
+    [
+        ("a.py", 'sql = """\nfoo\n"""\n', "strings"),
+        ("a.py", "f('''\n's' foo\nfoo''', 1)\n", "strings"),
+        ("a.ts", "let sql = `\nfoo\n`\n", "strings"),
+        ("a.go", "/*\nfoo\n*/\n", "comments"),
+    ],
+)
+def test_a_name_in_a_text_of_several_lines_is_not_the_name_in_code(
+    path: str, text: str, place: str
+) -> None:
+    before = {f"1/{path}": "foo(1)\n", f"2/{path}": "foo(2)\n"}
+    before |= {f"{n}/{path}": text for n in (3, 4)}
+    walk, _ = walked(before, {path: text.replace("foo", "bar") for path, text in before.items()})
+    titles = [(group.title, len(group.hunks)) for group in walk.groups]
+    assert sorted(titles) == [("`foo` → `bar`", 2), (f"`foo` → `bar` in {place}", 2)]
 
 
 BLOCK = "def moved(a):\n    if a:\n        return a + 1\n    return None\n"

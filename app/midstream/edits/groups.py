@@ -177,13 +177,19 @@ def _same(hunks: Sequence[HunkFacts]) -> list[HunkGroup]:
 def _key(hunk: HunkFacts) -> str:
     """What hunks of one group have in common; ``""`` for a hunk that can be in none."""
     changes = hunk.changes
-    if changes and all(change.names for change in changes):
-        names = sorted({(c.removed, c.added, c.place) for c in changes})
-        return repr(("names", names, hunk.partial))
+    if _renames(hunk):
+        return repr(("names", sorted({(c.removed, c.added, c.place) for c in changes})))
     if changes and all(map(_says_something, changes)):
-        return repr(("edit", sorted((c.removed, c.added, c.around, c.place) for c in changes)))
+        return repr(("edit", [(c.removed, c.added, c.around, c.place) for c in changes]))
     lines = _at_one_margin(hunk.old, hunk.new)
     return repr(("lines", lines)) if any(map(_WORD.search, (*hunk.old, *hunk.new))) else ""
+
+
+def _renames(hunk: HunkFacts) -> bool:
+    """Whether all that changes are names, each of them everywhere and in one way."""
+    names = {(change.removed, change.added) for change in hunk.changes}
+    whole = not hunk.partial and len({removed for removed, _ in names}) == len(names)
+    return bool(names) and whole and all(change.names for change in hunk.changes)
 
 
 def _at_one_margin(

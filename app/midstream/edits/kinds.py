@@ -9,6 +9,8 @@ the other kinds are read off the words of the lines and the name of the file.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -71,8 +73,9 @@ class TokenChange(NamedTuple):
         added: The text that comes.
         around: What stands before and after it: names, numbers, quotes and closing brackets as
             ``w``, all else as it is.  Where only literals change, also the name of what they are
-            given to: ``verify`` in ``verify=True``.
-        place: Where it stands: ``code``, ``string`` or ``comment``, as far as its line shows.
+            given to: ``verify`` in ``verify=True``, ``2 read`` in ``read(path, True)``.  Where the
+            old text has several such places, also which of them this is.
+        place: Where it stands: ``code``, ``string`` or ``comment``.
         defines: Whether it is the name of a definition.
     """
 
@@ -174,8 +177,13 @@ def facts_of(path: str, lines: Sequence[str], blocks: Sequence[ChangedBlock]) ->
     proven = _proven(path, lines, changes, blocks)
     interface = _interface(path, lines, after, changes, blocks)
     whole = _of_file(path, lines or after)
+    begun = _begun(path, after)
     facts: list[HunkFacts] = []
+    shift = 0
     for index, block in enumerate(blocks):
+        start = block.start + shift
+        closers = [begun.get(row, "") for row in range(start, start + len(block.new))]
+        shift += len(block.new) - len(block.old)
         equal = proven.get(index)
         kinds: list[Evidence] = []
         if equal is None:
@@ -192,7 +200,9 @@ def facts_of(path: str, lines: Sequence[str], blocks: Sequence[ChangedBlock]) ->
             kinds.append(Evidence(ChangeKind.EXCEPTION, why))
         kinds += whole
         kinds.sort(key=lambda each: _ORDER[each.kind])
-        tokens = () if equal and equal.kind is ChangeKind.FORMATTING else _token_changes(block)
+        tokens = (
+            () if equal and equal.kind is ChangeKind.FORMATTING else _token_changes(block, closers)
+        )
         facts.append(
             HunkFacts(
                 id=block.id,
@@ -616,19 +626,51 @@ def _is_name(token: str) -> bool:
     )
 
 
-def _token_changes(block: ChangedBlock) -> tuple[TokenChange, ...]:
+_LONG: Final = re.compile(r"\"\"\"|'''|`|/\*")
+_PYTHON_ATOM: Final = re.compile(
+    r"(?P<long>\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?''')"
+    r"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|#[^\n]*",
+    re.DOTALL,
+)
+_ATOM: Final = re.compile(
+    r"(?P<long>\"\"\".*?\"\"\"|`[^`]*`|/\*.*?\*/)"
+    r"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|//[^\n]*",
+    re.DOTALL,
+)
+
+
+def _begun(path: str, lines: Sequence[str]) -> dict[int, str]:
+    """The lines that begin in a string or a comment, and what ends it."""
+    atom = _PYTHON_ATOM if is_python(path) else _ATOM if grammar_of(path) else None
+    if atom is None or not any(map(_LONG.search, lines)):
+        return {}
+    found: dict[int, str] = {}
+    text = "\n".join(lines)
+    at = row = 0
+    for match in atom.finditer(text):
+        if (long := match["long"]) and "\n" in long:
+            row += text.count("\n", at, match.start())
+            stop = row + long.count("\n")
+            end = "*/" if long.startswith("/*") else "`" if long[0] == "`" else long[:3]
+            found |= dict.fromkeys(range(row + 1, stop + 1), end)
+            at, row = match.end(), stop
+    return found
+
+
+def _token_changes(block: ChangedBlock, closers: Sequence[str]) -> tuple[TokenChange, ...]:
+    """The tokens that differ; ``closers`` end the text that each new line begins in."""
     if not block.old or not block.new:
         return ()
     changes: list[TokenChange] = []
     if len(block.old) == len(block.new):
-        for old, new in zip(block.old, block.new, strict=True):
-            changes += _compared(old, new)
+        for old, new, end in zip(block.old, block.new, closers, strict=True):
+            changes += _compared(old, new, (end,))
     else:
-        changes += _compared("\n".join(block.old), "\n".join(block.new))
+        changes += _compared("\n".join(block.old), "\n".join(block.new), closers)
     return tuple(changes)
 
 
-def _compared(old: str, new: str) -> Iterator[TokenChange]:
+def _compared(old: str, new: str, closers: Sequence[str]) -> Iterator[TokenChange]:
     """The runs of tokens that differ, spaces and line breaks included."""
     if old == new:
         return
@@ -647,16 +689,18 @@ def _compared(old: str, new: str) -> Iterator[TokenChange]:
         blocks = equal_blocks(one, two)
     ends = [(0, 0), *((i + size, j + size) for i, j, size in blocks)]
     starts = [*((i, j) for i, j, _ in blocks), (len(one), len(two))]
+    places = _LikePlaces(olds)
     for (i, j), (stop, end) in zip(ends, starts, strict=True):
         if i == stop and j == end:
             continue
         before = "".join(news[: head + j])
         after = "".join(news[head + end : head + end + 6])
         line = before[before.rfind("\n") + 1 :]
-        place = _place(line)
+        place = _place(line, closers[before.count("\n")])
         around = _around(before.rstrip(), after.lstrip(" "))
         if place == "string" or _only_literals((*one[i:stop], *two[j:end])):
             around = _owner(before) + around
+        around += places.which(head + i, head + stop)
         yield TokenChange(
             removed="".join(one[i:stop]),
             added="".join(two[j:end]),
@@ -665,6 +709,38 @@ def _compared(old: str, new: str) -> Iterator[TokenChange]:
             defines=_DEFINES.search(line) is not None
             or (not line.strip() and _ASSIGNS.match(after) is not None),
         )
+
+
+class _LikePlaces:
+    """The places of a text with the same tokens between the same neighbours."""
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self._visible = [at for at, token in enumerate(tokens) if not token.isspace()]
+        self._tokens = [tokens[at] for at in self._visible]
+        self._kinds = [_class([token]) for token in self._tokens]
+        self._starts: dict[tuple[str, str], list[int]] = defaultdict(list)
+        """Places by what stands before them, and their first token."""
+        for at, (before, token) in enumerate(zip(["\n", *self._kinds], self._tokens, strict=False)):
+            self._starts[before, token].append(at)
+            self._starts[before, self._kinds[at] + " "].append(at)  # for what only comes
+        self._like: dict[tuple[str, ...], list[int]] = {}
+
+    def which(self, start: int, stop: int) -> str:
+        """Which of its like the tokens ``[start, stop)`` are; ``""`` if there is one place."""
+        first, last = bisect_left(self._visible, start), bisect_left(self._visible, stop)
+        mine = self._seen(first, last - first)
+        if mine not in self._like:
+            head = mine[1] if last > first else f"{mine[1]} "
+            places = self._starts[mine[0], head]
+            self._like[mine] = [at for at in places if self._seen(at, last - first) == mine]
+        like = self._like[mine]
+        return f" {bisect_left(like, first) + 1}/{len(like)}" if len(like) > 1 else ""
+
+    def _seen(self, at: int, size: int) -> tuple[str, ...]:
+        kinds = self._kinds
+        before = kinds[at - 1] if at else "\n"
+        after = kinds[at + size] if at + size < len(kinds) else "\n"
+        return (before, *self._tokens[at : at + size], after)
 
 
 def _around(before: str, after: str) -> str:
@@ -691,8 +767,17 @@ _OWNER: Final = re.compile(
 
 def _owner(before: str) -> str:
     """The name that a literal is given to or compared with, ``""`` if none stands before it."""
-    found = _OWNER.search(before[-200:])
-    return f"{found[1]} " if found else ""
+    before = before[-200:]
+    if found := _OWNER.search(before):
+        return f"{found[1]} "
+    depth = commas = 0
+    tokens = _TOKEN.findall(_STRINGS.sub('""', before))
+    for at in range(len(tokens) - 1, 0, -1):
+        depth += (tokens[at] in ")]}") - (tokens[at] in "([{")
+        commas += tokens[at] == "," and not depth
+        if depth < 0:
+            return f"{commas + 1} {tokens[at - 1]} "
+    return ""
 
 
 def _class(tokens: Sequence[str]) -> str:
@@ -703,8 +788,11 @@ def _class(tokens: Sequence[str]) -> str:
 _OPERAND: Final = re.compile(r"[\w)\]\"']")
 
 
-def _place(line: str) -> str:
-    """Whether the end of a line lies in a string or a comment, as far as the line shows."""
+def _place(line: str, end: str) -> str:
+    """Whether the end of a line lies in a string or a comment, where it may begin in one."""
+    if end and end not in line:
+        return "comment" if end == "*/" else "string"
+    line = line[line.index(end) + len(end) :]
     rest = _STRINGS.sub("", line)
     if _COMMENT_START.search(rest):
         return "comment"
