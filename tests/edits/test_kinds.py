@@ -114,6 +114,12 @@ def test_languages_with_a_grammar(old: str, new: str, kind: ChangeKind) -> None:
         ("a.py", "x = 1\n", "x = 1  # nosemgrep\n"),
         ("A.java", "class A {}\n", "class A {} // NOSONAR\n"),
         ("a.py", "x = 1\ny = 2  # nosec\n", "x = 1  # nosec\ny = 2\n"),
+        ("a.ts", "let a = 1\n", "// @ts-ignore\nlet a = 1\n"),
+        ("a.ts", "let a = f()\n", "let a = /*#__PURE__*/ f()\n"),
+        ("a.ts", "let a = 1\n", "// deno-lint-ignore no-var\nlet a = 1\n"),
+        ("a.go", "var a = 1\n", "//lint:ignore U1000 kept\nvar a = 1\n"),
+        ("a.go", "func ExampleF() {\n\tf()\n}\n", "func ExampleF() {\n\tf()\n\t// Output: 1\n}\n"),
+        ("a.py", "# /// script\n# ///\nx = 1\n", '# /// script\n#   "evil",\n# ///\nx = 1\n'),
     ],
 )
 def test_a_comment_that_does_something_is_no_comment(path: str, old: str, new: str) -> None:
@@ -121,6 +127,104 @@ def test_a_comment_that_does_something_is_no_comment(path: str, old: str, new: s
         old, new = f"package a\n\n{old}", f"package a\n\n{new}"
     (found,) = kinds(old, new, path)
     assert not {ChangeKind.COMMENTS, ChangeKind.FORMATTING} & {*found}
+
+
+TS = "import {\n  a,\n} from 'a'\nlet x = 1\n"
+GO = 'package a\n\nimport (\n\t"fmt"\n\n\tb "x.org/b"\n)\n\nvar x = 1\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("a.go", GO, GO.replace('\t"fmt"\n', '\t"fmt"\n\t_ "os"\n')),
+        ("a.go", GO, GO.replace("x.org/b", "x.org/c")),
+        ("a.ts", TS, TS.replace("a,\n", "a,\n  type B,\n")),
+        ("a.ts", TS, "import c, { d as e } from 'c'; // why\n" + TS),
+        ("a.ts", TS, TS + "const { p } = require('p')\n"),
+        ("a.rs", "use a::{\n    b,\n};\n", "use a::{\n    b,\n    c::{D, E},\n};\n"),
+        ("A.java", "import a.B;\nclass A {}\n", "import static a.C.*;\nclass A {}\n"),
+        ("a.c", "int a;\n", "#include <stdio.h> /* puts */\nint a;\n"),
+    ],
+)
+def test_imports_in_each_language(path: str, old: str, new: str) -> None:
+    assert kinds(old, new, path) == [[ChangeKind.IMPORTS]]
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("a.py", "import os\n", "import os; run()\n"),
+        ("a.py", "from a import (\n    b,\n)\n", "from a import (\n    b,\n); run()\n"),
+        ("a.ts", TS, "import b from 'b'; run()\n" + TS),
+        ("a.ts", TS, "import('b').then(run)\n" + TS),
+        ("a.ts", TS, "import.meta.hot = run\n" + TS),
+        ("a.ts", TS, TS.replace("'a'\n", "'a'\nrun()\n")),
+        ("a.ts", TS, TS.replace("'a'\n", "'a'; run()\n")),
+        ("a.ts", TS, TS + "const p = require('p')(run())\n"),
+    ],
+)
+def test_a_line_that_does_more_than_import(path: str, old: str, new: str) -> None:
+    assert [each for each in kinds(old, new, path) if ChangeKind.IMPORTS in each] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("a.ts", "router.get('/a', one)\n", "router.get('/b', one)\n"),
+        ("a.ts", "  @Get('a')\n  one() {}\n", "  @Get('b')\n  one() {}\n"),
+        ("a.go", '\tmux.HandleFunc("GET /a", one)\n', ""),
+        ("a.go", '\tr.POST("/a", one)\n', '\tr.PUT("/a", one)\n'),
+        ("a.rs", '        .route("/a", get(one))\n', '        .route("/b", get(one))\n'),
+        ("A.java", '  @GetMapping("/a")\n', '  @GetMapping("/b")\n'),
+        ("a.py", '    path("a/", one),\n', ""),
+        ("a.ts", "export * from './a'\nlet b = 1\n", "let b = 1\n"),
+        ("a.ts", "export const LIMIT = 5\nlet b = 1\n", "let b = 1\n"),
+        (
+            "a.ts",
+            "export interface A {\n  b: string\n}\n",
+            "export interface A {\n  b: number\n}\n",
+        ),
+        ("a.ts", "export enum A {\n  B = 1,\n}\n", "export enum A {\n  B = 2,\n}\n"),
+        ("a.go", "type A interface {\n\tB() int\n}\n", "type A interface {\n\tB() error\n}\n"),
+        ("a.go", "type A struct {\n\tB int\n}\n", "type A struct {\n\tB string\n}\n"),
+        ("a.go", "func A(\n\tb int,\n) {\n}\n", "func A(\n\tb string,\n) {\n}\n"),
+        ("requirements/base.txt", "a==1\n", "a==2\n"),
+        ("api/openapi.yaml", "a: 1\n", "a: 2\n"),
+        ("config/production.yml", "a: 1\n", "a: 2\n"),
+    ],
+)
+def test_an_interface_in_each_language(path: str, old: str, new: str) -> None:
+    assert kinds(old, new, path)[0][:1] == [ChangeKind.INTERFACE]
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("a.ts", "let a = await client.get('/a')\n", "let a = await client.get('/b')\n"),
+        ("a.py", 'x = Path("/a")\n', 'x = Path("/b")\n'),
+        ("a.go", "type A struct {\n\tb int\n}\n", "type A struct {\n\tb string\n}\n"),
+        ("app.ts", "let a = 1\n", "let a = 2\n"),
+    ],
+)
+def test_what_no_one_else_relies_on(path: str, old: str, new: str) -> None:
+    assert ChangeKind.INTERFACE not in kinds(old, new, path)[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("a.ts", "let a = user.isAdmin && b\n", "let a = b\n"),
+        ("a.go", "\tok := b && user.IsAdmin()\n", "\tok := b\n"),
+        ("a.py", 'ok = b and user.has_perm("c")\n', "ok = b\n"),
+        ("a.ts", "let a = b ? c : d\n", "let a = c\n"),
+        ("a.rs", "    let a = b()?;\n", "    let a = b().unwrap();\n"),
+        ("a.go", "\tdefer file.Close()\n", ""),
+        ("a_test.go", "\trequire.Equal(t, 1, a)\n", ""),
+        ("a_test.go", '\tt.Fatalf("a")\n', ""),
+    ],
+)
+def test_behaviour_that_goes_in_each_language(path: str, old: str, new: str) -> None:
+    assert kinds(old, new, path)[0][0] is ChangeKind.DELETION
 
 
 @pytest.mark.parametrize("path", ["notes.md", "data.csv"])

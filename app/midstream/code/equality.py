@@ -42,16 +42,21 @@ _PYTHON_TOKEN: Final = re.compile(
 )
 _FOR_TOOLS: Final = re.compile(
     r"^#!|-\*-|\b(?:type:|noqa|nosec|nolint|pragma|pylint|mypy:|pyright|ruff:|fmt:|isort|flake8"
-    r"|eslint|prettier|biome|istanbul|c8 |webpack|@ts-|@flow|@jsx|jshint|jslint|global |rustfmt"
-    r"|clippy|go:|\+build|line |export |rubocop|frozen_string_literal|coding[:=]|shellcheck"
+    r"|eslint|prettier|biome|istanbul|c8 |webpack|jshint|jslint|global |rustfmt"
+    r"|clippy|go:|line |export |rubocop|frozen_string_literal|coding[:=]|shellcheck"
     r"|noinspection|checkstyle|(?:no)?sonar|nopmd|doctest|cython:|distutils|midstream:|(?:no)?semgrep"
     r"|gitleaks|lgtm|codeql|snyk|checkov|trivy|tslint|phpcs|phpstan|shareable_constant|warn_indent)"
+    r"|[\w@]+[-:]\s?(?:ignore|disable|enable|skip|off)\b|__(?:pure|no_side_effects)__|v8 ignore"
+    r"|@(?:ts-|flow|jsx|vite|deprecated)|\+build|sourcemappingurl|\$flow|//lint:|pytype"
+    r"|^//\s*(?:unordered )?output:"
     # What TypeScript includes; what Java and old C read as the end or the continuation of a line.
     r"|<(?:reference|amd-)|\\u+[0-9a-f]{4}|\?\?/\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
 _COMPILED: Final = re.compile(r"[\"`]C[\"`]")
 """What Go imports where the comment above is C, and compiled."""
+_METADATA: Final = re.compile(r"# /// \w")
+"""What begins the dependencies of a Python script, in comments (PEP 723)."""
 _ENDS_STATEMENT: Final = re.compile(
     r"\b(?:return|break|continue|throw|yield|async)\s*(?://.*|/\*.*)?$|^\s*(?:\+\+|--)"
 )
@@ -115,6 +120,8 @@ def prove(
     if _ends_statements(path, lines, changes):
         return {}
     if path.endswith(".go") and any(map(_COMPILED.search, lines)):
+        return {}
+    if is_python(path) and any(map(_METADATA.match, applied(lines, changes))):
         return {}
     if read is None or not changes or sum(map(len, lines)) > MAX_CHARACTERS:
         return {}

@@ -319,18 +319,38 @@ _HEADER: Final = re.compile(
     r"^\s*(?:@|(?:[\w<>,\[\]*&:~ ]+\s)?(?:def|class|function|func|fn|interface|type|enum|struct"
     r"|trait|module|public|protected|export|extern|static|typedef|namespace)\b)|\)\s*(?:->.*)?[:{]"
 )
-_PARAMETER: Final = re.compile(r"^\s*[*&]{0,2}\w+\s*(?:[:=,]|$)")
+_PARAMETER: Final = re.compile(r"^\s*[*&]{0,2}\w+\s*(?:[:=,]|$|[\w\s.*&<>\[\]{}]+,$)")
+_OPENS_MEMBERS: Final = re.compile(
+    r"\b(?:interface|enum|struct)\b[^()]*\{\s*$|\btype\b[^()]*=\s*\{\s*$"
+)
+"""The head of a type whose lines are relied on, in Go and TypeScript."""
 _PUBLIC_WORDS: Final = re.compile(r"\b(?:pub|public|protected|export)\b")
 _ROUTE: Final = re.compile(
-    r"@\w+(?:\.\w+)*\.(?:route|get|post|put|delete|patch|head|options|websocket)\("
-    r"|\b(?:re_path|path|url)\(\s*r?[\"']"
+    r"@(?:\w+\.)*(?i:(?:route|get|post|put|delete|patch|head|options|websocket|request|all)"
+    r"(?:mapping)?)\(|\b(?:re_path|path|url)\(\s*r?[\"']"
+    # What a router is told, not what a client is asked for: nothing stands before it.
+    r"|^\s*(?:\w*\.)+(?i:route|get|post|put|delete|patch|head|options|all|any|use|handle(?:func)?)"
+    r"\(\s*[\"'`](?:[A-Z]+ )?/|^\s*(?:get|post|put|delete|patch)\s+[\"']/"
+)
+_EXPORT: Final = re.compile(
+    r"^\s*(?:export\s*(?:type\s*)?[*{].*|pub\s+use\b.*|__all__\b.*"
+    r"|export\s+(?:declare\s+)?(?:const|let|var|default|type|interface|enum)\s+[\w$]+)"
 )
 _DEPENDENCIES: Final = re.compile(
-    r"^(?:requirements[\w.-]*\.(?:txt|in)|pyproject\.toml|setup\.(?:py|cfg)|package\.json|go\.mod"
-    r"|cargo\.toml|gemfile|.*\.gemspec|pom\.xml|build\.gradle(?:\.kts)?|pipfile)$"
+    r"(?:^|/)(?:requirements(?:/[\w.-]+|[\w.-]*)\.(?:txt|in)|pyproject\.toml|setup\.(?:py|cfg)"
+    r"|package\.json|go\.(?:mod|work)|cargo\.toml|gemfile|[^/]*\.gemspec|pom\.xml"
+    r"|(?:build|settings)\.gradle(?:\.kts)?|libs\.versions\.toml|pipfile|composer\.json"
+    r"|environment\.ya?ml|pubspec\.yaml|mix\.exs|package\.swift|[^/]*\.(?:cs|fs)proj)$"
 )
-_SCHEMA: Final = re.compile(r"(?:^|/)migrations?/|\.(?:sql|proto|graphql|avsc|thrift|xsd)$")
-_SETTINGS: Final = re.compile(r"(?:^|/)(?:settings?|config)[\w-]*\.\w+$|\.(?:ini|env|cfg)$")
+_SCHEMA: Final = re.compile(
+    r"(?:^|/)migrations?/|(?:^|/)(?:openapi|swagger)[\w.-]*\.(?:json|ya?ml)$|(?:^|/)schema\.rb$"
+    r"|\.schema\.json$|\.(?:sql|proto|graphql|avsc|thrift|xsd|prisma)$"
+)
+_SETTINGS: Final = re.compile(
+    r"(?:^|/)(?:settings?|config)[\w-]*\.\w+$|(?:^|/)\.env\b|\.(?:ini|env|cfg)$"
+    r"|(?:^|/)(?:config/[\w.-]+|application[\w.-]*|appsettings[\w.-]*)\."
+    r"(?:ya?ml|json|toml|properties)$"
+)
 
 _DECLARES: Final = re.compile(r"(?:^|/)(?:setup|settings(?:_\w+)?|migrations/\d\w*)\.py$")
 """Python files that are no code like other: all they hold is relied on."""
@@ -345,20 +365,20 @@ def _interface(
 ) -> dict[int, str]:
     """What hunks change that others may rely on."""
     lower = path.lower()
-    name = PurePosixPath(lower).name
     if is_test(path):
         return {}
     for what, found in (
-        ("dependencies", _DEPENDENCIES.search(name)),
+        ("dependencies", _DEPENDENCIES.search(lower)),
         ("a schema", _SCHEMA.search(lower)),
         ("settings", _SETTINGS.search(lower)),
     ):
         if found and (not is_python(path) or _DECLARES.search(lower)):
             return dict.fromkeys(range(len(blocks)), f"{what}: {path}")
     reasons = {
-        index: "a route"
+        index: what
+        for what, found in (("an export", _exports), ("a route", _routes))
         for index, block in enumerate(blocks)
-        if _counted(_ROUTE, block.old) and set(_routes(block.old)) - set(_routes(block.new))
+        if found(block.old) - found(block.new)
     }
     if not (is_python(path) or grammar_of(path)) or max(len(lines), len(after)) > MAX_OUTLINED:
         return reasons
@@ -380,26 +400,35 @@ def _interface(
             if two is None:
                 said.append(f"`{one.name}` is gone")
             elif two.text != one.text:
-                said.append(f"`{one.name}` has another signature")
+                said.append(f"`{one.name}` has {one.differs}")
         for two in news.values():
             one = olds.get(two.name)
             touched = two.start < stop and two.stop > start
             if touched and one is not None and one.text != two.text:
-                said.append(f"`{two.name}` has another signature")
+                said.append(f"`{two.name}` has {two.differs}")
         if said := list(dict.fromkeys(said)):
             more = f" and {len(said) - 2} more" if len(said) > 2 else ""
             reasons[index] = ", ".join(said[:2]) + more
     return reasons
 
 
-def _routes(lines: Sequence[str]) -> list[str]:
-    return [line.strip() for line in lines if _ROUTE.search(line)]
+def _routes(lines: Sequence[str]) -> set[str]:
+    return {line.strip() for line in lines if _ROUTE.search(line)}
+
+
+def _exports(lines: Sequence[str]) -> set[str]:
+    return {match[0].strip() for match in map(_EXPORT.match, lines) if match}
 
 
 def _may_touch_header(block: ChangedBlock, lines: Sequence[str]) -> bool:
     """Whether a hunk has a line that may belong to the head of a definition."""
     if any(_HEADER.search(line) for line in (*block.old, *block.new)):
         return True
+    for line in reversed(lines[max(0, block.start - 40) : block.start]):
+        if _OPENS_MEMBERS.search(line):
+            return True
+        if line.startswith("}"):
+            break
     if not any(_PARAMETER.match(line) for line in (*block.old, *block.new)):
         return False
     # A parameter on a line of its own: the head begins above.
@@ -416,6 +445,7 @@ class _DefinitionHeader(NamedTuple):
     text: str
     start: int
     stop: int
+    differs: str = "another signature"
 
 
 def _headers(path: str, lines: Sequence[str]) -> dict[str, _DefinitionHeader]:
@@ -449,10 +479,20 @@ def _header(path: str, lines: Sequence[str], one: Definition) -> _DefinitionHead
             break
     else:
         row = one.start
+    if _OPENS_MEMBERS.search(lines[row]) and _has_members(path):
+        body = [_code(line).strip() for line in lines[one.start : one.stop]]
+        if "struct" in lines[row]:  # what begins with a small letter is private
+            body = [line for line in body if not line[:1].islower() or "struct" in line]
+        return _DefinitionHeader(one.name, "\n".join(body), one.start, one.stop, "other members")
     text = "".join(_code(line) for line in lines[one.start : row + 1])
     if is_python(path) and ":" in text and not text.rstrip().endswith(":"):
         text = text[: text.rindex(":")]
     return _DefinitionHeader(one.name, re.sub(r"[\s,]+", "", text), one.start, row + 1)
+
+
+def _has_members(path: str) -> bool:
+    language = grammar_of(path)
+    return language is not None and (language.family == "script" or path.endswith(".go"))
 
 
 def _is_public(path: str, header: _DefinitionHeader) -> bool:
@@ -475,19 +515,24 @@ _BEHAVIOUR: Final = (
         "checks",
         re.compile(
             r"\bassert\w*|\bself\.assert\w*|\bexpect\(|\b(?:check|verify|validate|require|ensure)"
-            r"\w*\(|\b\w*(?:permission|authori[sz]|authenticat|is_admin|csrf)\w*",
+            r"\w*[(.]|\bt\.(?:error|fatal)f?\(|\bpytest\.raises\("
+            r"|\b\w*(?:permission|authori[sz]|authenticat|csrf|login_?required)\w*"
+            r"|\b(?:is|has|require)_?(?:admin|staff|super_?user|owner|perm|role|access|allowed|auth)"
+            r"\w*|\b(?:can|may)_?(?:edit|read|write|view|delete|update|create|manage)\w*|\bcan\(",
             re.IGNORECASE,
         ),
     ),
     (
         "error handler",
         "error handlers",
-        re.compile(r"\b(?:except|catch|rescue|finally|raise|throw|panic|recover|ensure)\b"),
+        re.compile(
+            r"\b(?:except|catch|rescue|finally|raise|throw|panic|recover|ensure|defer)\b|\)\?[;)]"
+        ),
     ),
     (
         "branch",
         "branches",
-        re.compile(r"\b(?:if|elif|else|elsif|unless|case|switch|match|when|guard|while)\b"),
+        re.compile(r"\b(?:if|elif|else|elsif|unless|case|switch|match|when|guard|while)\b|\s\?\s"),
     ),
 )
 
@@ -553,18 +598,28 @@ def _of_file(path: str, lines: Sequence[str]) -> list[Evidence]:
 # Imports
 
 _IMPORT: Final = re.compile(
-    r"^\s*(?:import\b|from\s+[\w.]+\s+import\b|use\s+[\w:{]|#\s*include\b|require(?:_relative)?\s"
-    r"|(?:const|let|var)\s+[\w{},\s]+=\s*require\(|export\s.*\sfrom\s)"
+    r"\s*(?:import(?=[\s\"{*])[\w.*{},:\s$\"]*(?:=\s*require\(\"\"\))?|import\s*\("
+    r"|from\s+[\w.]+\s+import\b(?:[\w,\s*]*\\?|\s*\([\w,\s]*\)?)|use\s+[\w:{},\s*]+"
+    r"|require(?:_relative)?\s+\"\"|(?:const|let|var)\s+[\w{},:\s$]+=\s*require\(\"\"\)(?:\.\w+)*"
+    r")(?:\s*;)?\s*(?:\"\")?"
 )
-_OPENS: Final = re.compile(r"[({]\s*(?:#.*|//.*)?$")
-_MEMBER: Final = re.compile(r"[\w.*]+(?:\s+as\s+\w+)?$")
-_AFTER: Final = re.compile(r"#.*|//.*|\bfrom\s*[\"'].*")
+"""A line that is an import and nothing else, its strings and comments emptied."""
+_INCLUDE: Final = re.compile(r"\s*#\s*include\s*[<\"][^<>\"]*[>\"]\s*(?://.*|/\*.*\*/)?")
+_OPENS: Final = re.compile(r"[({]\s*(?:\"\")?$|\\$")
+_CLOSES: Final = re.compile(r"(?:\)|\}(?:\s*from\s*\"\")?)\s*;?\s*(?:\"\")?$")
+_MEMBER: Final = re.compile(
+    r"(?:(?:type\s+)?[\w.*:{}$]+(?:\s+as\s+\w+)?|(?:[\w.]+\s+)?\"\")?(?:\s*\"\")?"
+)
+
+
+def _is_import(line: str) -> bool:
+    return bool(_IMPORT.fullmatch(_code(line)) or _INCLUDE.fullmatch(line))
 
 
 def _is_member(line: str) -> bool:
     """Whether a line lists names as within the brackets of an import."""
-    parts = _AFTER.sub("", line).strip(" \t;(){}").split(",")
-    return all(not part.strip() or _MEMBER.match(part.strip()) for part in parts)
+    parts = _CLOSES.sub("", _code(line)).split(",")
+    return all(_MEMBER.fullmatch(part.strip()) for part in parts)
 
 
 def _only_imports(path: str, block: ChangedBlock, lines: Sequence[str]) -> bool:
@@ -580,10 +635,11 @@ def _imports(lines: Sequence[str], inside: bool) -> bool:
     for line in lines:
         if not line.strip():
             continue
+        code = _code(line)
         if inside and _is_member(line):
-            inside = not line.rstrip(" ;").endswith((")", "}")) and "from" not in line.split()
-        elif _IMPORT.match(line):
-            inside = bool(_OPENS.search(line)) or line.rstrip().endswith("\\")
+            inside = not _CLOSES.search(code)
+        elif _is_import(line):
+            inside = bool(_OPENS.search(code))
         else:
             return False
     return True
@@ -592,9 +648,10 @@ def _imports(lines: Sequence[str], inside: bool) -> bool:
 def _inside_import(lines: Sequence[str], start: int) -> bool:
     """Whether the lines above a place begin an import that goes on there."""
     for line in reversed(lines[max(0, start - 60) : start]):
-        if _IMPORT.match(line):
-            return bool(_OPENS.search(line)) or line.rstrip().endswith("\\")
-        if not _is_member(line) or line.rstrip(" ;").endswith((")", "}")) or not line.strip():
+        code = _code(line)
+        if _is_import(line):
+            return bool(_OPENS.search(code))
+        if not _is_member(line) or _CLOSES.search(code):
             return False
     return False
 
