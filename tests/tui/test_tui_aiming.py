@@ -92,7 +92,8 @@ async def test_tests_that_were_left_out_stand_in_the_empty_field(
             stage.composer.put("add a method total to Steps and a test for it")
             await stage.press("enter")
             stage.composer.put(draft)
-            hosted.say("```python\ndef total(self):\n    return 1\n```\n")
+            unasked = "\n\ndef count(self):\n    return 2\n"
+            hosted.say(f"```python\ndef total(self):\n    return 1\n{unasked}```\n")
             hosted.end()
             await stage.until(lambda: "Not asked for yet: a test for it" in stage.notice, "the end")
             await stage.until(lambda: stage.session.status.state == "ready", "ready")

@@ -162,7 +162,9 @@ class Reviewer:
         known = {d.name for d in before}
         new = [d for d in after if d.name not in known and d.kind != "assignment"]
         outer = [d.name for d in new if not any(other.encloses(d) for other in new)]
-        about = outer or [answer.turn.symbol]
+        words = re.findall(r"\w+", answer.turn.instruction)
+        said = [name for name in outer if name.rpartition(".")[2] in words]
+        about = said or outer or [answer.turn.symbol]
         return ask_for_tests(answer.turn.left_out, about[0]) if len(about) == 1 and about[0] else ""
 
     async def _lost_imports(self, answer: Answer) -> list[str]:
