@@ -230,6 +230,7 @@ def main() -> None:
     )
     parser.add_argument("--save-every", type=float, default=5, help="minutes")
     options = parser.parse_args()
+    Path(options.name).parent.mkdir(parents=True, exist_ok=True)  # A save comes minutes later.
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     Run(options).train()
