@@ -10,11 +10,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from midstream.codebase import coverage
 from midstream.codebase.coverage import read_coverage
+from tests.helpers.property import examples
 
 SCHEMA = """
 CREATE TABLE coverage_schema (version integer);
@@ -81,7 +82,7 @@ def test_a_database_names_lines_and_tests(tmp_path: Path, shop: Path, arcs: bool
     assert read_coverage(tmp_path, "pkg/other.py") is None
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(lines=st.sets(st.integers(1, 400)))
 def test_every_line_of_a_database_is_read(
     tmp_path_factory: pytest.TempPathFactory, lines: set[int]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from midstream.engine.folder import read_folder
@@ -21,6 +21,7 @@ from midstream.engine.prefix_files import MAGIC, MIN_ROWS
 from midstream.engine.types import GenerateRequest, Message, Usage
 from midstream.workspace.paths import state_dir
 from tests.helpers.folders import SAMPLE, write_folder
+from tests.helpers.property import examples
 
 PLENTY = 1 << 30
 LONG = SAMPLE * 4
@@ -136,16 +137,22 @@ def test_edit_models_keep_nothing(tmp_path: Path) -> None:
     assert files() == []
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(st.data())
-def test_a_damaged_file_is_thrown_away(folder: Path, data: st.DataObject) -> None:
-    for left in files():
-        left.unlink()
+@pytest.fixture
+def kept(folder: Path) -> tuple[str, bytes]:
+    """What a model says, and the file that it leaves."""
     cold, _ = session(folder, LONG)
     (file,) = files()
-    whole = bytearray(file.read_bytes())
+    return cold, file.read_bytes()
+
+
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_a_damaged_file_is_thrown_away(
+    folder: Path, kept: tuple[str, bytes], data: st.DataObject
+) -> None:
+    cold, before = kept
+    (file,) = files()
+    whole = bytearray(before)
     if data.draw(st.booleans()):
         del whole[data.draw(st.integers(0, len(whole) - 1)) :]
     else:
