@@ -75,6 +75,24 @@ async def test_a_chat_model_is_shown_the_named_file_where_only_that_has_the_code
         await session.turns.stop()
 
 
+async def test_a_chat_model_is_not_shown_a_file_that_lacks_what_the_instruction_is_about(
+    root: Path,
+) -> None:
+    (root / "util.py").write_text(UTIL.replace("def f", "def scale"))
+    (root / "main.py").write_text(f"{MAIN}\n\ndef other():\n    pass\n\n\n")
+    model = SteppedModel({"prompt": "chat"})
+    async with (
+        served(model) as endpoint,
+        await PairingSession.open(root, settings=Settings(), endpoint=endpoint) as session,
+    ):
+        await session.server.ready()
+        below = len((root / "main.py").read_text().split("\n")) - 2
+        question = Question("scale should not divide by zero", path="main.py", cursor=below)
+        with pytest.raises(TargetUnclearError, match=r"not defined in main\.py but in util\.py"):
+            await session.turns.instruct(question)
+        assert not model.requests
+
+
 @pytest.mark.parametrize(
     ("asked", "path", "symbol"),
     [

@@ -179,7 +179,7 @@ def find_target(
     if target is None:
         target = _only_thing(lines, outlined)
     if target is None:
-        raise _which(outlined, mentions, path)
+        raise _which(outlined, mentions, path, _foreign(lines, mentions))
     return _fitting(target, outlined, max_lines, path)
 
 
@@ -605,14 +605,14 @@ def _here(names: Iterable[str]) -> tuple[Candidate, ...]:
     return tuple(Candidate("", name) for name in dict.fromkeys(names))
 
 
-def _which(outlined: Outline, mentions: Mentions, path: str) -> TargetUnclearError:
+def _which(outlined: Outline, mentions: Mentions, path: str, missing: str) -> TargetUnclearError:
     definitions = [d for d in outlined.definitions if d.kind != "assignment"]
     near = _nearest([m.name for m in mentions.all], {d.name for d in definitions})
     names = tuple(dict.fromkeys([*near, *(d.name for d in definitions)]))
     opening = f"Which part of {path} is this about"
     sentence = f"{opening}: {_listed(names)}? Name it, or mark lines."
     question = f"{opening}? Name it, or mark lines."
-    return TargetUnclearError(sentence, _here(names), question=question)
+    return TargetUnclearError(sentence, _here(names), missing, question)
 
 
 def _nearest(wanted: Sequence[str], names: Iterable[str]) -> tuple[str, ...]:
