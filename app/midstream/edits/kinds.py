@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MAX_TOKENS: Final = 4_000
 """Longest side of a hunk, in tokens, whose words are compared."""
+MAX_LIKE: Final = 100
+"""Longest run of tokens whose like is looked for; longer ones are told apart by where they are."""
 MAX_OUTLINED: Final = 3_000
 """Longest file, in lines, whose definitions are compared."""
 
@@ -382,7 +384,8 @@ def _interface(
     }
     if not (is_python(path) or grammar_of(path)) or max(len(lines), len(after)) > MAX_OUTLINED:
         return reasons
-    likely = [i for i, block in enumerate(blocks) if _may_touch_header(block, lines)]
+    opens = [_opens_members(line) for line in lines]
+    likely = {i for i, block in enumerate(blocks) if _may_touch_header(block, lines, opens)}
     if not likely or not lines:
         return reasons
     olds, news = _headers(path, lines), _headers(path, after)
@@ -420,14 +423,23 @@ def _exports(lines: Sequence[str]) -> set[str]:
     return {match[0].strip() for match in map(_EXPORT.match, lines) if match}
 
 
-def _may_touch_header(block: ChangedBlock, lines: Sequence[str]) -> bool:
-    """Whether a hunk has a line that may belong to the head of a definition."""
+def _opens_members(line: str) -> bool | None:
+    """Whether a line begins a type with members; ``None`` for one that ends what was begun."""
+    if line.startswith("}"):
+        return None
+    return line.rstrip().endswith("{") and _OPENS_MEMBERS.search(line) is not None
+
+
+def _may_touch_header(
+    block: ChangedBlock, lines: Sequence[str], opens: Sequence[bool | None]
+) -> bool:
+    """Whether a hunk has a line that may belong to the head of a definition, or is a member."""
     if any(_HEADER.search(line) for line in (*block.old, *block.new)):
         return True
-    for line in reversed(lines[max(0, block.start - 40) : block.start]):
-        if _OPENS_MEMBERS.search(line):
+    for opened in reversed(opens[max(0, block.start - 40) : block.start]):
+        if opened:
             return True
-        if line.startswith("}"):
+        if opened is None:
             break
     if not any(_PARAMETER.match(line) for line in (*block.old, *block.new)):
         return False
@@ -772,18 +784,17 @@ class _LikePlaces:
     """The places of a text with the same tokens between the same neighbours."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        self._visible = [at for at, token in enumerate(tokens) if not token.isspace()]
-        self._tokens = [tokens[at] for at in self._visible]
-        self._kinds = [_class([token]) for token in self._tokens]
-        self._starts: dict[tuple[str, str], list[int]] = defaultdict(list)
-        """Places by what stands before them, and their first token."""
-        for at, (before, token) in enumerate(zip(["\n", *self._kinds], self._tokens, strict=False)):
-            self._starts[before, token].append(at)
-            self._starts[before, self._kinds[at] + " "].append(at)  # for what only comes
+        self._all = tokens
+        self._counts = Counter(tokens)
         self._like: dict[tuple[str, ...], list[int]] = {}
 
     def which(self, start: int, stop: int) -> str:
         """Which of its like the tokens ``[start, stop)`` are; ``""`` if there is one place."""
+        if stop - start > MAX_LIKE:
+            return f" @{start}"
+        run = self._all[start:stop]
+        if any(self._counts[token] == 1 and not token.isspace() for token in run):
+            return ""
         first, last = bisect_left(self._visible, start), bisect_left(self._visible, stop)
         mine = self._seen(first, last - first)
         if mine not in self._like:
@@ -792,6 +803,27 @@ class _LikePlaces:
             self._like[mine] = [at for at in places if self._seen(at, last - first) == mine]
         like = self._like[mine]
         return f" {bisect_left(like, first) + 1}/{len(like)}" if len(like) > 1 else ""
+
+    @cached_property
+    def _visible(self) -> list[int]:
+        return [at for at, token in enumerate(self._all) if not token.isspace()]
+
+    @cached_property
+    def _tokens(self) -> list[str]:
+        return [self._all[at] for at in self._visible]
+
+    @cached_property
+    def _kinds(self) -> list[str]:
+        return list(map(_class, self._tokens))
+
+    @cached_property
+    def _starts(self) -> dict[tuple[str, str], list[int]]:
+        """Places by what stands before them, and their first token."""
+        starts: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for at, (before, token) in enumerate(zip(["\n", *self._kinds], self._tokens, strict=False)):
+            starts[before, token].append(at)
+            starts[before, self._kinds[at] + " "].append(at)  # for what only comes
+        return starts
 
     def _seen(self, at: int, size: int) -> tuple[str, ...]:
         kinds = self._kinds
@@ -802,7 +834,9 @@ class _LikePlaces:
 
 def _around(before: str, after: str) -> str:
     """The tokens on both sides; what ends an operand is one class, as names and numbers are."""
-    return f"{_class(_TOKEN.findall(before[-40:])[-1:])}…{_class(_TOKEN.findall(after)[:1])}"
+    left = "".join(_TOKEN.findall(before[-40:])[-1:]) or "\n"
+    right = "".join(_TOKEN.findall(after)[:1]) or "\n"
+    return f"{_class(left)}…{_class(right)}"
 
 
 _CONSTANTS: Final = frozenset({"true", "false", "none", "null", "nil", "undefined"})
@@ -837,8 +871,7 @@ def _owner(before: str) -> str:
     return ""
 
 
-def _class(tokens: Sequence[str]) -> str:
-    token = tokens[0] if tokens else "\n"
+def _class(token: str) -> str:
     return "w" if _OPERAND.match(token) else token
 
 
