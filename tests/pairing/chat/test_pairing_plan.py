@@ -45,6 +45,11 @@ NAMES = (
         (PLAN, STEPS),
         ("1) one\n2) two", ["one", "two"]),
         ("**1.** one\n**2.** two", ["one", "two"]),
+        (
+            "1. fix A.__missing__\n2. __init__(x) and __del__",
+            ["fix A.__missing__", "__init__(x) and __del__"],
+        ),
+        ("1. __add a test__ for x", ["add a test for x"]),
         ("### 1. One\n\n   more\n\n### Step 2: Two", ["One more", "Two"]),
         ("Step 1: one\nStep 2: two", ["one", "two"]),
         ("- [ ] one\n- [x] two", ["one", "two"]),

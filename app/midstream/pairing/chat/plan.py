@@ -43,7 +43,8 @@ _NUMBERED: Final = re.compile(
 )
 _BULLET: Final = re.compile(r"(?P<indent>\s*)[-*+•]\s+(?:\[[ xX]\]\s+)?(?P<text>\S.*)")
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)")
-_BOLD: Final = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+_BOLD: Final = re.compile(r"(\*\*|(?<!\w)__(?!\w+__))(?=\S)(.+?)(?<=\S)\1")
+"""Markdown; ``__init__`` is a name."""
 _DEEP: Final = 2
 """Columns of indentation from which a line belongs to the step above it."""
 
