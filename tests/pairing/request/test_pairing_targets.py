@@ -279,6 +279,18 @@ def test_long_files_are_outlined_without_parsing_and_alike() -> None:
     assert read.binding("inner") == []
 
 
+@pytest.mark.parametrize("cursor", [None, 6])
+def test_a_method_that_its_class_lacks_is_not_looked_for_at_the_cursor(cursor: int | None) -> None:
+    text = SourceText.from_text(
+        "class Cart:\n    def __total__(self):\n        self.sum = 1\n\n\n"
+        "def area(total):\n    return total\n"
+    )
+    with pytest.raises(TargetUnclearError, match=r"no `Cart.total`.*nearest: `Cart.__total__`"):
+        find_target(text, instruction="add a docstring to Cart.total", cursor=cursor)
+    target = find_target(text, instruction="make it an int in Cart.sum", cursor=2)
+    assert target.symbol == "Cart.__total__"
+
+
 @pytest.mark.parametrize("asked", ["add a docstring to perimeter", "in perimeter, rename w to x"])
 def test_a_plain_word_that_names_a_missing_place_is_not_guessed(asked: str) -> None:
     text = SourceText.from_text("def area(w, h):\n    return w * h\n")

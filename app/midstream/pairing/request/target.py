@@ -417,7 +417,8 @@ def _bound(outlined: Outline, mentions: Mentions) -> Target | None:
 def _check_existing(
     lines: Sequence[str], outlined: Outline, mentions: Mentions, path: str, *, with_cursor: bool
 ) -> None:
-    """Refuse an instruction about a name that is nowhere in the file.
+    """Refuse an instruction about a name that is nowhere in the file, or in the class it is named
+    with.
 
     With a cursor there is a place already, and an unknown name may be one that the change adds;
     then only a name that stands for the place must exist.
@@ -430,11 +431,13 @@ def _check_existing(
     for mention in [*mentions.sure, *renamed]:
         if with_cursor and not mention.place:
             continue
-        last = mention.name.rpartition(".")[2]
+        head, _, last = mention.name.rpartition(".")
         if keyword.iskeyword(last) or hasattr(builtins, last):
             continue
         word = re.compile(rf"\b{re.escape(last)}\b")
-        if any(word.search(line) for line in lines):
+        owners = [d for d in outlined.named(head) if d.kind == "class"] if head else []
+        among = [line for d in owners for line in lines[d.start : d.stop]] if owners else lines
+        if any(word.search(line) for line in among):
             continue
         raise _absent(mention, outlined, path)
 
