@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import random
+import re
 from functools import cache
 
 import pytest
@@ -135,6 +136,38 @@ def test_a_name_in_a_text_of_several_lines_is_not_the_name_in_code(
 
 
 BLOCK = "def moved(a):\n    if a:\n        return a + 1\n    return None\n"
+
+
+@pytest.mark.parametrize(
+    ("slip", "says"),
+    [("a < 7", "`==` → `<`"), ("a == 8", "`7` → `8,`"), ("a == b[7]", "adds `b[`")],
+)
+def test_a_change_beside_formatting_stands_in_front(slip: str, says: str) -> None:
+    calls = [f"f({n},\n  a == {n}\n);" for n in range(9)]
+    calls[2] = "`${g(\n  b\n)}`;"  # in a template, spaces may count
+    old = "\n".join(calls)
+    new = re.sub(r"\n\)", ",\n)", old)
+    before = {"a.md": old, "a.ts": old, "b.ts": old}
+    after = {"a.md": new, "a.ts": new, "b.ts": new.replace("a == 7", slip)}
+    walk, facts = walked(before, after)
+    by_id = {hunk.id: hunk for hunk in facts}
+    section = walk.sections[0]
+    assert section.kind is ChangeKind.EXCEPTION
+    odd = section.hunks[0]
+    assert (walk.order[0], by_id[odd].path, by_id[odd].new) == (odd, "b.ts", (f"  {slip},",))
+    (why, *_) = (each.why for each in walk.evidence[odd])
+    assert why == f"as 7 others of the file (formatting), and also {says}"
+    assert [by_id[i].new for i in section.hunks[1:]] == [("  b,",)] * (len(section.hunks) - 1)
+    # A comma alone is nothing that the lines of a text could differ from.
+    assert {by_id[i].path for i in section.hunks} <= {"a.ts", "b.ts"}
+
+
+def test_the_title_of_a_rename_in_code_and_comments_says_both() -> None:
+    before = {f"{n}.py": f"foo(1)  # as foo\nbar({n})\n# foo\n" for n in range(2)}
+    after = {path: text.replace("foo", "far") for path, text in before.items()}
+    walk, _ = walked(before, after)
+    titles = {group.title for group in walk.groups}
+    assert titles == {"`foo` → `far` in code and comments", "`foo` → `far` in comments"}
 
 
 def test_a_block_that_moved_is_one_decision_and_takes_nothing_away() -> None:

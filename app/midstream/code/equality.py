@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS: Final = 500_000
 """Longer texts are not compared."""
-MAX_PARSED: Final = 20_000
+MAX_PARSED: Final = 40_000
 """Lines that are parsed for one file; changes that would need more are not proven."""
 
 _RAW: Final = re.compile(

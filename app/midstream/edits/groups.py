@@ -13,10 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from midstream.code.syntax import is_python
 from midstream.counting import counted
 from midstream.edits.kinds import (
     DOC_INDENTED,
     EQUAL,
+    UNPROVEN,
     ChangeKind,
     Evidence,
     HunkFacts,
@@ -29,6 +31,10 @@ MIN_MOVED_WORDS: Final = 20
 """Letters and digits of the smallest block that counts as moved, as in git."""
 MIN_RUN: Final = 4
 """Lines of the smallest moved run within a hunk that does more."""
+MIN_FORMATTED: Final = 3
+"""Hunks of a file that are formatting only, at which another one differs from them."""
+MAX_BESIDE: Final = 3
+"""Changes beside formatting at which a hunk still differs from those that are formatting only."""
 MOSTLY: Final = 0.8
 """Share of moved lines in a hunk at which only its other lines need to be read."""
 _DEFINITION: Final = re.compile(
@@ -119,6 +125,7 @@ def arrange(facts: Iterable[HunkFacts]) -> ReviewWalk:
     grouped = {hunk_id for group in groups for hunk_id in group.hunks}
     left = [hunk for hunk in left if hunk.id not in grouped]
     _mark_exceptions(left, same, {hunk.id: hunk for hunk in hunks}, evidence)
+    _mark_more_than_formatting(left, Counter(h.path for h in hunks if h.is_equal), evidence)
     for group in groups:
         for hunk_id in group.hunks:
             evidence[hunk_id].insert(0, Evidence(group.kind, f"{group.title}: {group.why}"))
@@ -155,7 +162,15 @@ def _sections(
         kinds = evidence[hunk.id]
         kinds.sort(key=lambda each: _PLACE[each.kind])
         by_kind[kinds[0].kind if kinds else ChangeKind.PLAIN].append(hunk.id)
-    return tuple(HunkSection(kind, tuple(by_kind[kind])) for kind in ChangeKind if kind in by_kind)
+    # What a formatter may have done comes last among them; in Python, spaces are code.
+    layout = {h.id for h in hunks if not is_python(h.path) and _UNPROVEN in h.kinds}
+    by_kind[ChangeKind.EXCEPTION].sort(key=layout.__contains__)
+    return tuple(
+        HunkSection(kind, tuple(by_kind[kind])) for kind in ChangeKind if by_kind.get(kind)
+    )
+
+
+_UNPROVEN: Final = Evidence(ChangeKind.EXCEPTION, UNPROVEN)
 
 
 def _in(hunks: Sequence[HunkFacts]) -> str:
@@ -236,8 +251,9 @@ def _group(key: str, hunks: Sequence[HunkFacts]) -> HunkGroup:
 def _title(hunk: HunkFacts) -> str:
     if hunk.changes:
         words = list(dict.fromkeys(map(str, hunk.changes)))
-        places = {change.place for change in hunk.changes} - {"code"}
-        where = f" in {' and '.join(f'{place}s' for place in sorted(places))}" if places else ""
+        places = sorted({change.place for change in hunk.changes})
+        named = [place if place == "code" else f"{place}s" for place in places]
+        where = f" in {' and '.join(named)}" if named != ["code"] else ""
         more = f" and {len(words) - 2} more" if len(words) > 2 else ""
         return " ".join(f"{', '.join(words[:2])}{more}{where}".split())
     line = next((line.strip() for line in (*hunk.new, *hunk.old) if line.strip()), "")
@@ -257,8 +273,10 @@ def _mark_exceptions(
         list
     )
     for group in groups:
-        changes = _pairs(by_id[group.hunks[0]])
-        if changes and len(group.hunks) > 2:
+        example = by_id[group.hunks[0]]
+        changes = _pairs(example)
+        # A comma alone is no change that others could differ from.
+        if len(group.hunks) > 2 and any(c.names or _says_something(c) for c in example.changes):
             whole[min(changes)].append((group, changes))
     if not whole:
         return
@@ -274,10 +292,37 @@ def _mark_exceptions(
             continue
         group, changes = max(like, key=lambda each: (len(each[1]), len(each[0].hunks)))
         more = [c for c in hunk.changes if (c.removed, c.added) not in changes]
-        also = ", ".join(dict.fromkeys(map(str, more[:2]))) or "in another place"
-        rest = f" and {len(more) - 2} more" if len(more) > 2 else ""
-        why = f"as {len(group.hunks)} others ({group.title}), and also {also}{rest}"
+        why = f"as {len(group.hunks)} others ({group.title}), and also {_also(more)}"
         evidence[hunk.id].append(Evidence(ChangeKind.EXCEPTION, " ".join(why.split())))
+
+
+def _also(changes: Sequence[TokenChange]) -> str:
+    words = ", ".join(dict.fromkeys(map(str, changes[:2]))) or "in another place"
+    return words + (f" and {len(changes) - 2} more" if len(changes) > 2 else "")
+
+
+def _mark_more_than_formatting(
+    hunks: Sequence[HunkFacts], formatted: Counter[str], evidence: Mapping[int, list[Evidence]]
+) -> None:
+    """Add evidence to hunks that do little beside formatting, among others that do nothing else.
+
+    Args:
+        hunks: Hunks that are decided one by one.
+        formatted: How many hunks of each file are formatting only.
+        evidence: Takes the evidence.
+    """
+    for hunk in hunks:
+        others = formatted[hunk.path]
+        more = [change for change in hunk.changes if not change.is_layout]
+        lists = {ChangeKind.IMPORTS, ChangeKind.COMMENTS, ChangeKind.GENERATED}
+        if (
+            others >= MIN_FORMATTED
+            and 0 < len(more) <= MAX_BESIDE
+            and any(change.has_layout for change in hunk.changes)
+            and lists.isdisjoint(each.kind for each in evidence[hunk.id])
+        ):
+            why = f"as {others} others of the file (formatting), and also {_also(more)}"
+            evidence[hunk.id].append(Evidence(ChangeKind.EXCEPTION, why))
 
 
 def _pairs(hunk: HunkFacts) -> Counter[tuple[str, str]]:

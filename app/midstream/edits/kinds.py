@@ -96,6 +96,17 @@ class TokenChange(NamedTuple):
         return f"`{removed}` → `{added}`" if added else f"removes `{removed}`"
 
     @property
+    def is_layout(self) -> bool:
+        """Whether only spaces, commas, quotes and brackets come or go."""
+        return not _squashed(self.removed + self.added)
+
+    @property
+    def has_layout(self) -> bool:
+        """Whether it is layout, or other layout ends it: ``true`` became ``false,``."""
+        both = _squashed(self.removed) and _squashed(self.added)
+        return self.is_layout or (bool(both) and _loose_end(self.removed) != _loose_end(self.added))
+
+    @property
     def names(self) -> bool:
         """Whether one name takes the place of another."""
         return _is_name(self.removed) and _is_name(self.added)
@@ -198,8 +209,7 @@ def facts_of(path: str, lines: Sequence[str], blocks: Sequence[ChangedBlock]) ->
         else:
             kinds.append(equal)
         if equal is None and _looks_equal(path, block):
-            why = "only spaces, quotes or brackets change, yet no equal syntax tree was found"
-            kinds.append(Evidence(ChangeKind.EXCEPTION, why))
+            kinds.append(Evidence(ChangeKind.EXCEPTION, UNPROVEN))
         kinds += whole
         kinds.sort(key=lambda each: _ORDER[each.kind])
         tokens = (
@@ -226,6 +236,7 @@ _ORDER: Final = {kind: place for place, kind in enumerate(ChangeKind)}
 
 EQUAL: Final = "the syntax tree is equal"
 DOC_INDENTED: Final = "the syntax tree is equal, but for the indentation of docstrings"
+UNPROVEN: Final = "only spaces, quotes or brackets change, yet no equal syntax tree was found"
 
 
 def _proven(
@@ -305,6 +316,10 @@ def _looks_equal(path: str, block: ChangedBlock) -> bool:
     if not (is_python(path) or grammar_of(path)):
         return False
     return _squashed("\n".join(block.old)) == _squashed("\n".join(block.new))
+
+
+def _loose_end(text: str) -> str:
+    return next((last[0] for last in _LOOSE.finditer(text) if last.end() == len(text)), "")
 
 
 def _squashed(text: str) -> str:
