@@ -180,7 +180,7 @@ class Walkthrough:
 
     @property
     def decisions(self) -> int:
-        """How many decisions there are: one for each group, and one for each other hunk.
+        """How many decisions are left: one for each group, and one for each other hunk.
 
         Hunks of groups that have to be decided one by one, as they are risky, count as others.
         """
@@ -188,12 +188,15 @@ class Walkthrough:
 
     def _count_decisions(self) -> Iterator[int]:
         """Count them piece by piece: why a hunk is risky is found when it is asked for first."""
-        walk = self.walk
-        yield sum(len(part.hunks) for part in walk.sections) + len(walk.groups)
-        for group in walk.groups:
-            for hunk_id in group.hunks:
-                if (hunk := self._hunks.get(hunk_id)).live:
-                    yield bool(self._attention.why_alone(hunk))
+        for part in self.walk.sections:
+            yield len(self.left(part.hunks))
+        for group in self.walk.groups:
+            together = False
+            for hunk in self.left(group.hunks):
+                alone = bool(self.why_alone(hunk))
+                together = together or not alone
+                yield alone
+            yield together
 
     def evidence(self, hunk: Hunk) -> tuple[Evidence, ...]:
         """The kinds of a hunk, with what shows them."""
