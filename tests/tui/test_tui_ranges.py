@@ -46,6 +46,20 @@ async def test_a_range_offers_questions_at_most(prompt: str, root: Path) -> None
                 await stage.until(lambda: stage.composer.text == "? ", "a question")
 
 
+async def test_what_a_range_refuses_is_refused_before_anything_is_typed(root: Path) -> None:
+    with Snapshot(root, find_range(root, "main..topic")) as snapshot:
+        async with on_stage(snapshot.root, snapshot=snapshot, review=True) as stage:
+            await stage.until(lambda: "a keep" in stage.keys, "its keys")
+            main = stage.app.screen
+            for key in "reXcECS-":
+                await stage.press("escape")
+                await stage.until(lambda: "read-only" not in stage.notice, "no notice")
+                await stage.press("minus" if key == "-" else key)
+                await stage.until(lambda: "read-only" in stage.notice, key)
+                assert stage.app.screen is main
+                assert "a keep" in stage.keys
+
+
 async def test_help_and_palette_leave_out_what_a_range_refuses(root: Path) -> None:
     with Snapshot(root, find_range(root, "main..topic")) as snapshot:
         async with on_stage(snapshot.root, snapshot=snapshot, review=True) as stage:

@@ -19,7 +19,7 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.timer import Timer
 
-from midstream.actions import BY_ID, Place
+from midstream.actions import BY_ID, WRITING, Place
 from midstream.errors import UserError
 from midstream.pairing.activity import WORDLESS, at_work
 from midstream.pairing.status import (
@@ -200,8 +200,12 @@ class ReviewScreen(EagerScreen):
 
     async def perform(self, action_id: str) -> None:
         """Carry out an action of the table."""
+        session = self.state.session
+        refusal = "" if session is None else session.workspace.refusal
         self.notices.key_pressed()
-        if not await self.tour.takes(action_id):
+        if refusal and action_id in WRITING:
+            self.notices.say("warning", refusal)
+        elif not await self.tour.takes(action_id):
             await self._call(BY_ID[action_id].call)
 
     async def _call(self, call: str) -> None:

@@ -237,10 +237,7 @@ class Show(Controller):
                 self._notices.say("info", sentence)
             self._state.refresh()
 
-        session = self._state.session
-        if session is not None and session.workspace.refusal:
-            self._notices.say("warning", session.workspace.refusal)
-        elif self._session_is_open:
+        if self._session_is_open:
             self._services.open_screen(CommitScreen(self._services), committed)
 
     def sessions(self) -> None:
