@@ -1,4 +1,4 @@
-"""The order to read in: tests stand behind the code that they test."""
+"""The order to read in: definitions before uses, tests behind the code that they test."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 
 from midstream.edits.groups import arrange
 from midstream.edits.kinds import ChangedBlock, HunkFacts, facts_of
-from midstream.edits.reading_order import reading_order
+from midstream.edits.reading_order import definitions_first, reading_order
+from tests.helpers.changes import walked
 
 
 def _order(code: list[str], tests: list[tuple[str, str]]) -> list[str]:
@@ -96,3 +97,39 @@ def test_a_walk_reads_code_with_its_tests_before_the_next_file() -> None:
     order = [facts[hunk_id].path for hunk_id in walk.order]
     assert order.index("tests/test_a.py") == order.index("a.py") + 1
     assert sorted(walk.order) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "def fresh(one):",
+        "class fresh:",
+        "export async function fresh(one) {",
+        "export const fresh = 1",
+        "func (s *Shop) fresh() int {",
+        "pub fn fresh() {",
+    ],
+)
+def test_a_definition_comes_before_its_uses(definition: str) -> None:
+    lines = [("a", "y = b.fresh(1)"), ("b", "other = 2"), ("c", definition), ("a", "z = fresh")]
+    lines.sort()
+    facts = {n: HunkFacts(n, path, (), (line,)) for n, (path, line) in enumerate(lines)}
+    assert [facts[n].path for n in definitions_first(range(4), facts)] == ["c", "a", "a", "b"]
+
+
+def test_definitions_that_use_each_other_stay_as_they_are() -> None:
+    lines = [("a", "def one(): two()"), ("b", "def two(): three()"), ("c", "def three(): one()")]
+    facts = {n: HunkFacts(n, path, (), (line,)) for n, (path, line) in enumerate(lines)}
+    assert sorted(definitions_first(range(3), facts)) == [0, 1, 2]
+    assert definitions_first([0, 2], facts) == [0, 2]
+    # A name that two files define says nothing.
+    facts[1] = HunkFacts(1, "b", (), ("def three(): pass",))
+    assert definitions_first(range(3), facts) == [0, 1, 2]
+
+
+def test_the_walk_reads_a_new_function_first() -> None:
+    before = {"a.py": "import z\n\nx = 1\n", "z.py": "y = 1\n"}
+    after = {"a.py": "import z\n\nx = z.fresh(1)\n", "z.py": "y = 1\n\n\ndef fresh(n):\n    pass\n"}
+    walk, facts = walked(before, after)
+    paths = {hunk.id: hunk.path for hunk in facts}
+    assert [paths[each] for each in walk.order] == ["z.py", "a.py"]

@@ -25,7 +25,7 @@ from midstream.edits.kinds import (
     TokenChange,
     deletion,
 )
-from midstream.edits.reading_order import reading_order
+from midstream.edits.reading_order import definitions_first, reading_order
 
 MIN_MOVED_WORDS: Final = 20
 """Letters and digits of the smallest block that counts as moved, as in git."""
@@ -162,12 +162,12 @@ def _sections(
         kinds = evidence[hunk.id]
         kinds.sort(key=lambda each: _PLACE[each.kind])
         by_kind[kinds[0].kind if kinds else ChangeKind.PLAIN].append(hunk.id)
+    facts = {hunk.id: hunk for hunk in hunks}
+    by_kind = {kind: definitions_first(ids, facts) for kind, ids in by_kind.items()}
     # What a formatter may have done comes last among them; in Python, spaces are code.
     layout = {h.id for h in hunks if not is_python(h.path) and _UNPROVEN in h.kinds}
-    by_kind[ChangeKind.EXCEPTION].sort(key=layout.__contains__)
-    return tuple(
-        HunkSection(kind, tuple(by_kind[kind])) for kind in ChangeKind if by_kind.get(kind)
-    )
+    by_kind.get(ChangeKind.EXCEPTION, []).sort(key=layout.__contains__)
+    return tuple(HunkSection(kind, tuple(by_kind[kind])) for kind in ChangeKind if kind in by_kind)
 
 
 _UNPROVEN: Final = Evidence(ChangeKind.EXCEPTION, UNPROVEN)

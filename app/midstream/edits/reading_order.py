@@ -1,7 +1,8 @@
-"""The order to read the hunks of a change in: tests stand behind the code that they test.
+"""The order to read the hunks of a change in: definitions before uses, tests behind their code.
 
-A test file is matched to its code by name (``test_money.py`` and ``money.py``), or else by an
-import among its changed lines; where several files fit equally well, it stays among the tests.
+A file that a hunk defines a name in comes before the files whose new lines have that name.  A test
+file is matched to its code by name (``test_money.py`` and ``money.py``), or else by an import among
+its changed lines; where several files fit equally well, it stays among the tests.
 """
 
 from __future__ import annotations
@@ -21,6 +22,45 @@ _IMPORT: Final = re.compile(
     r"^\s*(?:from\s+\S+\s+import\b|(?:import|use)\b|#\s*include\b|.*\brequire\(|.*\bfrom\s+[\"'])"
 )
 _WORD: Final = re.compile(r"\w+")
+_DEFINES: Final = re.compile(
+    r"(?:(?:export|default|declare|pub|public|async|abstract|final|static)\s+)*"
+    r"(?:def|class|function|func|fn|struct|enum|trait|interface|type|module|const)\s+"
+    r"(?:\([^)]*\)\s*)?([^\W\d]\w{2,})"
+)
+"""A definition at the margin, by its name."""
+
+
+def definitions_first(hunks: Sequence[int], facts: Mapping[int, HunkFacts]) -> list[int]:
+    """Put files that define a name before those that use it; what is in a file stays together.
+
+    Args:
+        hunks: The hunks, by file.
+        facts: All hunks by id.
+    """
+    by_file: dict[str, list[int]] = defaultdict(list)
+    defined: dict[str, set[str]] = defaultdict(set)
+    for hunk_id in hunks:
+        path = facts[hunk_id].path
+        by_file[path].append(hunk_id)
+        for found in filter(None, map(_DEFINES.match, facts[hunk_id].new)):
+            defined[found[1]].add(path)
+    homes = {name: next(iter(paths)) for name, paths in defined.items() if len(paths) == 1}
+    done: dict[str, None] = {}
+    opened: set[str] = set()
+    todo = [*reversed(by_file)] if homes else []
+    while todo:
+        path = todo.pop()
+        before: list[str] = []
+        if path not in opened:
+            opened.add(path)
+            lines = (line for hunk_id in by_file[path] for line in facts[hunk_id].new)
+            words = dict.fromkeys(word for line in lines for word in _WORD.findall(line))
+            before = [homes[word] for word in words if word in homes]
+        if before := [each for each in dict.fromkeys(before) if each not in opened]:
+            todo += (path, *reversed(before))
+        else:
+            done[path] = None
+    return [hunk_id for path in done or by_file for hunk_id in by_file[path]]
 
 
 def reading_order(
