@@ -61,6 +61,26 @@ async def ask(session: PairingSession, model: SteppedModel, said: str, *answer: 
     await session.chat.finished()
 
 
+async def test_a_slow_model_is_not_shown_a_long_file_around_what_is_asked_about(root: Path) -> None:
+    body = "".join(f"    step_{n}()\n" for n in range(300))
+    text = f"def first():\n{body}\n\ndef last():\n    return 3\n"
+    (root / "run.py").write_text(text)
+    async with (
+        served(SteppedModel({**CHAT, "reading_rate": "20"})) as endpoint,
+        opened(root, endpoint) as session,
+    ):
+        await session.server.ready()
+        look = session.chat.preview
+        context = await look(Question("what does `last` return?", path="run.py", cursor=0))
+        (file,) = (part for part in context.parts if part.kind == "file")
+        assert 300 < estimate(file.text) < 20 * 30
+        assert file.text.endswith("    return 3\n")
+        assert "run.py (cut)" in context.summary
+        context = await look(Question("what does last in @run.py return?", path="run.py"))
+        (file,) = (part for part in context.parts if part.kind == "file")
+        assert file.text == text
+
+
 async def until(session: PairingSession, said: str) -> None:
     """Wait until the answer so far is this."""
     chat = session.chat

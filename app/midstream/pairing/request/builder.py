@@ -20,6 +20,7 @@ from midstream.pairing.request.additions import Addition
 from midstream.pairing.request.context import (
     DEFAULT_LIMIT,
     FIRST_WORDS_S,
+    QUESTION_S,
     Context,
     LeftOut,
     Part,
@@ -301,12 +302,12 @@ class RequestBuilder:
         limit = limit_of(model.context_length)
         return await self._gathered(wanted, limit, place, look=look, quick=quick)
 
-    def _quick(self, asked: str) -> int | None:
-        """Tokens of context that the model has time to read; ``None`` for no limit."""
+    def _quick(self, asked: str, seconds: float = FIRST_WORDS_S) -> int | None:
+        """Tokens of context that the model reads in a time; ``None`` for no limit."""
         rate = self._server.model_info.reading_rate
         if rate is None:
             return None
-        return max(0, int(rate * FIRST_WORDS_S) - estimate(asked) - FRAME_TOKENS)
+        return max(0, int(rate * seconds) - estimate(asked) - FRAME_TOKENS)
 
     async def _gathered(
         self,
@@ -316,6 +317,7 @@ class RequestBuilder:
         *,
         look: bool,
         quick: int | None = None,
+        seconds: float = FIRST_WORDS_S,
     ) -> Context:
         related: Related | None = None
         sought = False
@@ -328,7 +330,7 @@ class RequestBuilder:
         parts, refused = await asyncio.to_thread(gather, self._files.workspace, wanted)
         if sought:
             refused.append(LeftOut("related code", _SOUGHT))
-        return fit(parts, limit, refused, quick)
+        return fit(parts, limit, refused, quick, seconds)
 
     def _place(
         self, path: str, base: SourceText, target: Target, cursor: int | None
@@ -374,10 +376,13 @@ class RequestBuilder:
             await self.scopes.check_consent(path)
             place = await asyncio.to_thread(self._asked_about, path, base, question)
         words = find_at_words(said)
+        line = question.cursor or 0
+        if place is not None and not place.start <= line < place.stop:
+            line = place.start  # The function that the question names.
         wanted = Wanted(
             path=path,
             text=text,
-            line=question.cursor or 0,
+            line=line,
             selection=question.selection,
             change=question.change,
             mentioned=mentioned,
@@ -387,7 +392,10 @@ class RequestBuilder:
             hunks=tuple(self._files.hunks),
             instructions=self.project_instructions,
         )
-        return await self._gathered(wanted, limit, place, look=look)
+        quick = self._quick(said, QUESTION_S)
+        return await self._gathered(
+            wanted, limit, place, look=look, quick=quick, seconds=QUESTION_S
+        )
 
     async def look_around(self, question: Question) -> None:
         """Begin to look for what belongs to the place in a file that a question is about."""

@@ -21,6 +21,8 @@ DEFAULT_LIMIT: Final = 24_000
 """Tokens of context for a model of unknown context length."""
 FIRST_WORDS_S: Final = 2.0
 """Seconds within which a model should begin to answer, unless the request itself takes longer."""
+QUESTION_S: Final = 30.0
+"""Seconds in which a model should have read what goes along with a question unasked."""
 ANSWER_SHARE: Final = 0.5
 """Of a model's context that is left to its answer and to what follows."""
 
@@ -144,6 +146,7 @@ def fit(
     limit: int,
     left_out: Sequence[LeftOut] = (),
     quick: int | None = None,
+    seconds: float = FIRST_WORDS_S,
 ) -> Context:
     """Parts within a budget, the earlier ones first; what is too long is cut around its place.
 
@@ -152,6 +155,7 @@ def fit(
         limit: Tokens for all.
         left_out: What is missing already.
         quick: Tokens for what nobody asked for, which is not waited for long.
+        seconds: How long the model takes to read these.
     """
     kept: list[Part] = []
     missing = list(left_out)
@@ -164,7 +168,7 @@ def fit(
         if fitted is None:
             why = f"there is no room left in {limit:,} tokens"
             if there < room:
-                why = f"reading it would take longer than {FIRST_WORDS_S:g} seconds"
+                why = f"reading it would take longer than {seconds:g} seconds"
             missing.append(LeftOut(part.name, why))
             continue
         kept.append(fitted)

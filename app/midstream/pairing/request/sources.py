@@ -105,7 +105,9 @@ def gather(workspace: Workspace, wanted: Wanted) -> tuple[list[Part], list[LeftO
     parts: list[Part] = []
     left_out: list[LeftOut] = []
     if wanted.text is not None:
-        parts.append(Part(wanted.path, "file", wanted.text, keep=wanted.line))
+        named = any(m.path == wanted.path and m.lines is None for m in wanted.mentioned)
+        file = Part(wanted.path, "file", wanted.text, keep=wanted.line, unasked=not named)
+        parts.append(file)
         if wanted.selection is not None:
             start, stop = wanted.selection
             lines = wanted.text.splitlines(keepends=True)[start:stop]
