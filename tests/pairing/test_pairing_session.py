@@ -552,6 +552,25 @@ async def test_a_chat_model_is_told_once_what_was_rejected_and_why(root: Path, p
         await session.turns.stop()
 
 
+async def test_what_was_rejected_elsewhere_in_the_file_is_not_told(root: Path) -> None:
+    (root / "run.py").write_text("def a():\n    return 1\n\n\ndef b():\n    return 2\n")
+    model = SteppedModel({"prompt": "chat"})
+    async with (
+        served(model) as endpoint,
+        await PairingSession.open(
+            root, settings=Settings(), endpoint=endpoint, watch=False
+        ) as session,
+    ):
+        for number, cursor in enumerate((0, 4, 0)):
+            model.give(f"```python\ndef {'aba'[number]}():\n    return {number + 3}\n```\n")
+            model.end()
+            await session.turns.instruct(Question("change", path="run.py", cursor=cursor))
+            await session.turns.finished()
+            await session.decisions.reject(session.hunks.undecided()[0].id)
+            told = model.requests[-1].messages[-1].text
+            assert ("return 3" in told, "return 4" in told) == (number == 2, False)
+
+
 async def test_decisions_that_cannot_be_made_are_explained(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:

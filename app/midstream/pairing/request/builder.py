@@ -453,7 +453,7 @@ class RequestBuilder:
             _check_absent(question.text, region)
         told = without_files(scope.said) if model.is_edit_model else scope.asked or question.text
         asked = as_proposed(question.asked or told, base.lines[start:stop], region.split("\n")[:-1])
-        asked = self.with_rejections(asked, proposal.path)
+        asked = self.with_rejections(asked, proposal.path, (start, stop))
         addition = scope.addition
         if isinstance(addition, FileAddition):
             addition = place_in_file(
@@ -514,8 +514,14 @@ class RequestBuilder:
         finally:
             self._decisions_sent = told
 
-    def with_rejections(self, text: str, path: str) -> str:
-        """The instruction, with the rejected hunks that this conversation was not told of yet."""
+    def with_rejections(self, text: str, path: str, region: tuple[int, int] | None = None) -> str:
+        """The instruction, with the rejected hunks that this conversation was not told of yet.
+
+        Args:
+            text: The instruction.
+            path: The file that it is about.
+            region: The lines that it may change: small models copy what they read about others.
+        """
         from midstream.edits.hunks import HunkState
 
         rejected = [
@@ -525,6 +531,7 @@ class RequestBuilder:
             and hunk.state is HunkState.REJECTED
             and hunk.id not in self._decisions_sent
             and (hunk.note or not hunk.displaced)  # A hunk that was only put away is no wish.
+            and (region is None or (hunk.start <= region[1] and region[0] <= hunk.stop))
         ]
         self._decisions_sent.update(hunk.id for hunk in rejected)
         return with_rejections(text, rejected, self._server.model_info)
