@@ -170,6 +170,12 @@ def test_the_title_of_a_rename_in_code_and_comments_says_both() -> None:
     assert titles == {"`foo` → `far` in code and comments", "`foo` → `far` in comments"}
 
 
+def test_the_title_of_a_comma_names_its_line() -> None:
+    before = {f"{n}.md": "eager: true\n" for n in range(2)}
+    walk, _ = walked(before, dict.fromkeys(before, "eager: true,\n"))
+    assert [group.title for group in walk.groups] == ["adds `,` in `eager: true,`"]
+
+
 def test_a_block_that_moved_is_one_decision_and_takes_nothing_away() -> None:
     before = {"a.py": f"x = 1\n\n\n{BLOCK}", "b.py": "y = 2\n"}
     after = {"a.py": "x = 1\n", "b.py": f"y = 2\n\n\n{BLOCK}"}

@@ -105,7 +105,7 @@ async def test_the_walk_goes_from_risk_to_routine_and_a_key_decides_a_group(
         await stage.until(lambda: stage.screen.state.path != "z.py", "a place")
         await stage.press("minus")
         await stage.until(lambda: len(hunks.undecided()) == 2, "put back")
-        assert (folder / "a.py").read_text() == FILES["a.py"]
+        await stage.until(lambda: (folder / "a.py").read_text() == FILES["a.py"], "the file")
         await stage.press("backslash")
         assert "follows the files" in stage.notice
 

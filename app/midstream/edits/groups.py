@@ -254,12 +254,23 @@ def _title(hunk: HunkFacts) -> str:
         places = sorted({change.place for change in hunk.changes})
         named = [place if place == "code" else f"{place}s" for place in places]
         where = f" in {' and '.join(named)}" if named != ["code"] else ""
+        if not _means_something(hunk):
+            where = f" in `{_line(hunk)}`"
         more = f" and {len(words) - 2} more" if len(words) > 2 else ""
         return " ".join(f"{', '.join(words[:2])}{more}{where}".split())
-    line = next((line.strip() for line in (*hunk.new, *hunk.old) if line.strip()), "")
     does = "adds" if not hunk.old else "removes" if not hunk.new else "writes"
     more = max(len(hunk.old), len(hunk.new)) - 1
-    return f"{does} `{line[:60]}`" + (f" and {counted(more, 'line')}" if more else "")
+    return f"{does} `{_line(hunk)}`" + (f" and {counted(more, 'line')}" if more else "")
+
+
+def _line(hunk: HunkFacts) -> str:
+    lines = (line.strip()[:60] for line in (*hunk.new, *hunk.old) if line.strip())
+    return next(lines, "")
+
+
+def _means_something(hunk: HunkFacts) -> bool:
+    """Whether its changes mean something without their lines, unlike a comma or a number."""
+    return any(change.names or _says_something(change) for change in hunk.changes)
 
 
 def _mark_exceptions(
@@ -276,7 +287,7 @@ def _mark_exceptions(
         example = by_id[group.hunks[0]]
         changes = _pairs(example)
         # A comma alone is no change that others could differ from.
-        if len(group.hunks) > 2 and any(c.names or _says_something(c) for c in example.changes):
+        if len(group.hunks) > 2 and _means_something(example):
             whole[min(changes)].append((group, changes))
     if not whole:
         return
