@@ -195,6 +195,24 @@ def test_a_block_that_differs_in_one_character_says_so() -> None:
     assert any("work(8)" in why for hunk in facts for _, why in walk.evidence[hunk.id])
 
 
+@pytest.mark.parametrize(
+    ("gone", "come"),
+    [
+        (("@guarded\n", "def kept(a):\n    pass\n"), ("", "")),
+        (("", ""), ("@guarded\n", "def kept(a):\n    pass\n")),
+        (("", ""), ('text = """\n', '"""\n')),
+        (('text = """\n', '"""\n'), ("", "")),
+    ],
+)
+def test_a_block_that_is_something_else_in_its_place_has_not_moved(
+    gone: tuple[str, str], come: tuple[str, str]
+) -> None:
+    before = {"a.py": BLOCK.join(gone) + "x = 1\n", "b.py": "".join(come) + "y = 1\n"}
+    after = {"a.py": "".join(gone) + "x = 1\n", "b.py": BLOCK.join(come) + "y = 1\n"}
+    walk, _ = walked(before, after)
+    assert not walk.groups
+
+
 def test_statements_that_change_places_within_a_file_are_no_decision_in_passing() -> None:
     lines = "first = load('one')\nsecond = load('two')\n"
     walk, _ = walked(

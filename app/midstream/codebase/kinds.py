@@ -31,6 +31,7 @@ class HunkAnswer(msgspec.Struct, array_like=True):
     kinds: tuple[Evidence, ...]
     changes: tuple[TokenChange, ...]
     partial: bool
+    bound: bool
 
 
 async def find_facts(files: Sequence[ChangedFile]) -> AsyncGenerator[list[HunkFacts]]:
@@ -106,6 +107,7 @@ def _facts(file: ChangedFile, answers: Sequence[HunkAnswer]) -> list[HunkFacts]:
             kinds=answer.kinds,
             changes=answer.changes,
             partial=answer.partial,
+            bound=answer.bound,
         )
         for block, answer in zip(file.blocks, answers, strict=True)
     ]

@@ -29,7 +29,7 @@ def main() -> None:
     decoder = msgspec.json.Decoder(ChangedFile)
     for line in sys.stdin.buffer:
         facts = facts_in(decoder.decode(line))
-        answer = [(hunk.kinds, hunk.changes, hunk.partial) for hunk in facts]
+        answer = [(hunk.kinds, hunk.changes, hunk.partial, hunk.bound) for hunk in facts]
         sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
         sys.stdout.buffer.flush()
 

@@ -347,11 +347,11 @@ def _moved(hunks: Sequence[HunkFacts], evidence: Mapping[int, list[Evidence]]) -
     """The hunks that take a block away or bring it again, both in full; notes what moved partly."""
     gone: dict[tuple[str, ...], list[HunkFacts]] = defaultdict(list)
     for hunk in hunks:
-        if hunk.old and not hunk.new and _is_block(hunk.old):
+        if hunk.old and not hunk.new and not hunk.bound and _is_block(hunk.old):
             gone[_trimmed(hunk.old)].append(hunk)
     moved: list[HunkFacts] = []
     for hunk in hunks:
-        if hunk.old or not hunk.new or not (former := gone.get(_trimmed(hunk.new))):
+        if hunk.old or not hunk.new or hunk.bound or not (former := gone.get(_trimmed(hunk.new))):
             continue
         begins = _DEFINITION.match(next(line for line in hunk.new if line.strip()))
         # Statements that change places within a file may do something else there.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
@@ -125,6 +125,8 @@ class HunkFacts:
         changes: The tokens that differ; empty where lines only come or go.
         partial: Whether the replaced name stays elsewhere in the hunk, or the new one was there
             before; such a hunk differs from one that replaces all of them.
+        bound: Whether what stands above decides what its lines are: they begin in a string or a
+            comment, or a decorator stands above them, or is their last line.
     """
 
     id: int
@@ -134,6 +136,7 @@ class HunkFacts:
     kinds: tuple[Evidence, ...] = ()
     changes: tuple[TokenChange, ...] = ()
     partial: bool = False
+    bound: bool = False
 
     @property
     def is_equal(self) -> bool:
@@ -190,7 +193,7 @@ def facts_of(path: str, lines: Sequence[str], blocks: Sequence[ChangedBlock]) ->
     proven = _proven(path, lines, changes, blocks)
     interface = _interface(path, lines, after, changes, blocks)
     whole = _of_file(path, lines or after)
-    begun = _begun(path, after)
+    before, begun = _begun(path, lines), _begun(path, after)
     facts: list[HunkFacts] = []
     shift = 0
     for index, block in enumerate(blocks):
@@ -224,6 +227,7 @@ def facts_of(path: str, lines: Sequence[str], blocks: Sequence[ChangedBlock]) ->
                 kinds=tuple(kinds),
                 changes=tokens,
                 partial=_partial(block, tokens),
+                bound=_bound(block, lines, after, start, before, begun),
             )
         )
     return facts
@@ -906,6 +910,26 @@ def _place(line: str, end: str) -> str:
 
 _STRINGS: Final = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|`[^`]*`")
 _COMMENT_START: Final = re.compile(r"#|//|/\*|^\s*\*")
+
+
+_DECORATOR: Final = re.compile(r"\s*(?:@\w|#!?\[)")
+
+
+def _bound(
+    block: ChangedBlock,
+    lines: Sequence[str],
+    after: Sequence[str],
+    start: int,
+    before: Mapping[int, str],
+    begun: Mapping[int, str],
+) -> bool:
+    """Whether lines that only go, or only come, are not what they are by themselves."""
+    if block.old and block.new:
+        return False
+    text, at, inside = (lines, block.start, before) if block.old else (after, start, begun)
+    above, last = text[at - 1] if at else "", (block.old or block.new or ("",))[-1]
+    # Where both are the same, the lines begin one line above as well.
+    return at in inside or (above != last and any(map(_DECORATOR.match, (above, last))))
 
 
 def _partial(block: ChangedBlock, changes: Sequence[TokenChange]) -> bool:
