@@ -197,6 +197,11 @@ def test_an_interface_in_each_language(path: str, old: str, new: str) -> None:
     assert kinds(old, new, path)[0][:1] == [ChangeKind.INTERFACE]
 
 
+def test_the_interface_of_a_long_file() -> None:
+    text = "".join(f"def f{n}(a):\n    return a\n\n\n" for n in range(1000))
+    assert kinds(text, text.replace("f900(a)", "f900(a, b)")) == [[ChangeKind.INTERFACE]]
+
+
 @pytest.mark.parametrize(
     ("path", "old", "new"),
     [

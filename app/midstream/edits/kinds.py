@@ -30,7 +30,7 @@ MAX_TOKENS: Final = 4_000
 """Longest side of a hunk, in tokens, whose words are compared."""
 MAX_LIKE: Final = 100
 """Longest run of tokens whose like is looked for; longer ones are told apart by where they are."""
-MAX_OUTLINED: Final = 3_000
+MAX_OUTLINED: Final = 20_000
 """Longest file, in lines, whose definitions are compared."""
 
 
