@@ -114,6 +114,9 @@ def test_languages_with_a_grammar(old: str, new: str, kind: ChangeKind) -> None:
         ("a.py", "x = 1\n", "x = 1  # nosemgrep\n"),
         ("A.java", "class A {}\n", "class A {} // NOSONAR\n"),
         ("a.py", "x = 1\ny = 2  # nosec\n", "x = 1  # nosec\ny = 2\n"),
+        ("a.py", '"""Usage: a."""\nprint(__doc__)\n', '"""Usage: b."""\nprint(__doc__)\n'),
+        ("a.sh", "if [ $a = b ]; then c; fi\n", "if [ $a=b ]; then c; fi\n"),
+        ("a.sh", "[ -f a ] && b\n", "[-f a ] && b\n"),
         ("a.ts", "let a = 1\n", "// @ts-ignore\nlet a = 1\n"),
         ("a.ts", "let a = f()\n", "let a = /*#__PURE__*/ f()\n"),
         ("a.ts", "let a = 1\n", "// deno-lint-ignore no-var\nlet a = 1\n"),
@@ -230,6 +233,12 @@ def test_what_no_one_else_relies_on(path: str, old: str, new: str) -> None:
 )
 def test_behaviour_that_goes_in_each_language(path: str, old: str, new: str) -> None:
     assert kinds(old, new, path)[0][0] is ChangeKind.DELETION
+
+
+def test_formatting_of_a_shell_script() -> None:
+    old = "if a; then\nb  c # d\nfi\n"
+    assert kinds(old, old.replace("b  c", "  b c"), "a.sh") == [[ChangeKind.FORMATTING]]
+    assert kinds(old, old.replace("# d", "# e f"), "a.sh") == [[ChangeKind.COMMENTS]]
 
 
 @pytest.mark.parametrize("path", ["notes.md", "data.csv"])

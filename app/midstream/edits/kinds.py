@@ -255,14 +255,17 @@ def _proven(
     if not likely:
         return {}
     found: dict[int, Evidence] = {}
+    read = any("__doc__" in line for line in lines)
     for place, (olds, news) in prove(path, lines, [changes[i] for i in likely]).items():
         index = likely[place]
         same = [c.words for c in olds] == [c.words for c in news]
-        tools = [comment for comment in (*olds, *news) if comment.for_tools]
+        tools = [each for each in (*olds, *news) if each.for_tools or (each.is_doc and read)]
         old, new = (_marked(side, tools) for side in (blocks[index].old, blocks[index].new))
         if tools and not (same and old == new):
-            what = "a docstring with a doctest" if tools[0].is_doc else tools[0].text[:60]
-            found[index] = Evidence(ChangeKind.PLAIN, f"a comment that tools read: {what}")
+            what = f"a comment that tools read: {tools[0].text[:60]}"
+            if tools[0].is_doc:
+                what = "a docstring with a doctest, or that the code reads"
+            found[index] = Evidence(ChangeKind.PLAIN, what)
         elif [c.text for c in olds] == [c.text for c in news]:
             found[index] = Evidence(ChangeKind.FORMATTING, EQUAL)
         elif same:
@@ -286,13 +289,24 @@ _LINE_COMMENT: Final = re.compile(r"(?:#|//).*|/\*.*?\*/|^\s*(?:/?\*+/?|\*).*|/\
 
 def _may_be_equal(path: str, block: ChangedBlock) -> bool:
     """Whether a proof is worth trying: apart from brackets, quotes and comments, all is equal."""
-    if not (is_python(path) or grammar_of(path)):
+    language = grammar_of(path)
+    if not (is_python(path) or language):
+        return False
+    # To a shell, `[ a=b ]` is one word, and `[a = b ]` another command.
+    if language and language.name == "shell" and _words(block.old) != _words(block.new):
         return False
     if _looks_equal(path, block):
         return True
     if not any(_COMMENT_SIGN.search(line) for line in (*block.old, *block.new)):
         return False
     return _squashed(_uncommented(block.old)) == _squashed(_uncommented(block.new))
+
+
+def _words(lines: Sequence[str]) -> list[str]:
+    return [word for line in lines for word in _SHELL_COMMENT.sub("", line).split()]
+
+
+_SHELL_COMMENT: Final = re.compile(r"(?:^|\s)#.*")
 
 
 def _in_docstrings(
