@@ -170,6 +170,22 @@ def test_the_title_of_a_rename_in_code_and_comments_says_both() -> None:
     assert titles == {"`foo` → `far` in code and comments", "`foo` → `far` in comments"}
 
 
+@pytest.mark.parametrize(
+    ("new", "says"),
+    [("hide(false)", "`Hidden` → `false`"), ("show(true)", "`setting` → `show`")],
+)
+def test_another_change_of_the_same_tokens_is_an_exception(new: str, says: str) -> None:
+    before = {f"{n}.rs": f"fn f() {{ a{n}.setting(Hidden); }}\n" for n in range(6)}
+    after = {path: text.replace("setting(Hidden)", "hide(true)") for path, text in before.items()}
+    after["3.rs"] = after["3.rs"].replace("hide(true)", new)
+    walk, _ = walked(before, after)
+    (section,) = walk.sections
+    (odd,) = section.hunks
+    assert section.kind is ChangeKind.EXCEPTION
+    title = "`setting` → `hide`, `Hidden` → `true`"
+    assert walk.evidence[odd][0].why == f"not as 5 others ({title}), but {says}"
+
+
 def test_the_title_of_a_comma_names_its_line() -> None:
     before = {f"{n}.md": "eager: true\n" for n in range(2)}
     walk, _ = walked(before, dict.fromkeys(before, "eager: true,\n"))

@@ -279,16 +279,20 @@ def _mark_exceptions(
     by_id: Mapping[int, HunkFacts],
     evidence: Mapping[int, list[Evidence]],
 ) -> None:
-    """Add evidence to hunks that contain the change of a group beside others."""
+    """Add evidence to hunks that do what a group does beside others, or that do another thing
+    with the same tokens.
+    """
     whole: dict[tuple[str, str], list[tuple[HunkGroup, Counter[tuple[str, str]]]]] = defaultdict(
         list
     )
-    for group in groups:
+    instead: dict[tuple[str, ...], HunkGroup] = {}
+    for group in sorted(groups, key=lambda each: -len(each.hunks)):
         example = by_id[group.hunks[0]]
         changes = _pairs(example)
         # A comma alone is no change that others could differ from.
         if len(group.hunks) > 2 and _means_something(example):
             whole[min(changes)].append((group, changes))
+            instead.setdefault(_taken(example), group)
     if not whole:
         return
     for hunk in hunks:
@@ -300,11 +304,21 @@ def _mark_exceptions(
             if set(changes) <= set(mine)
         ]
         if not like:
+            if (taken := _taken(hunk)) and (other := instead.get(taken)):
+                theirs = _pairs(by_id[other.hunks[0]])
+                here = [c for c in hunk.changes if (c.removed, c.added) not in theirs]
+                why = f"not as {len(other.hunks)} others ({other.title}), but {_also(here)}"
+                evidence[hunk.id].append(Evidence(ChangeKind.EXCEPTION, why))
             continue
         group, changes = max(like, key=lambda each: (len(each[1]), len(each[0].hunks)))
         more = [c for c in hunk.changes if (c.removed, c.added) not in changes]
         why = f"as {len(group.hunks)} others ({group.title}), and also {_also(more)}"
         evidence[hunk.id].append(Evidence(ChangeKind.EXCEPTION, " ".join(why.split())))
+
+
+def _taken(hunk: HunkFacts) -> tuple[str, ...]:
+    """The words that changes take away, in order."""
+    return tuple(change.removed for change in hunk.changes if _NAME.search(change.removed))
 
 
 def _also(changes: Sequence[TokenChange]) -> str:
