@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -206,6 +207,28 @@ async def test_what_reads_ahead_gives_way() -> None:
         assert await finish(answer) == "x"
         await finish(foreign)
         assert foreign.started
+
+
+async def test_no_other_prompt_is_read_once_a_generation_is_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with working(ReplayModel("x", delay=0.3)) as worker:
+        slow, foreign, answer = reading("slow", "a"), reading("foreign", "b"), job("answer", "a")
+        worker.submit(slow)
+        await started(slow)
+        worker.submit(foreign)
+        next_ones: list[GenerationJob | None] = []
+        cancel = worker.cancel
+
+        def noted(one: GenerationJob) -> None:
+            next_ones.append(worker._readable())  # what is read once this has ended
+            cancel(one)
+
+        monkeypatch.setattr(worker, "cancel", noted)
+        worker.submit(answer)
+        assert next_ones == [None]
+        assert await finish(answer) == "x"
+        await finish(foreign)
 
 
 async def test_what_is_read_beside_a_generation_ends_with_it() -> None:

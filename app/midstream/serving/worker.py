@@ -192,20 +192,20 @@ class ModelWorker:
         """
         with self._condition:
             old = [self._ahead.get(job.owner), self._reading]
+            if job.request.generate:  # Before anything is cancelled, or the next one is read.
+                queue = self._queues.get(job.owner)
+                if queue is None:
+                    queue = self._queues[job.owner] = deque()
+                    self._order.append(job.owner)
+                queue.append(job)
+                self._condition.notify_all()
         for other in old:
             if other is not None and (job.request.generate or other.owner == job.owner):
                 self.cancel(other)
-        with self._condition:
-            if not job.request.generate:
+        if not job.request.generate:
+            with self._condition:
                 self._ahead[job.owner] = job
                 self._condition.notify_all()
-                return
-            queue = self._queues.get(job.owner)
-            if queue is None:
-                queue = self._queues[job.owner] = deque()
-                self._order.append(job.owner)
-            queue.append(job)
-            self._condition.notify_all()
 
     def cancel(self, job: GenerationJob) -> None:
         """Stop a job; one that still waits finishes at once."""
