@@ -138,20 +138,19 @@ def test_edit_models_keep_nothing(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def kept(folder: Path) -> tuple[str, bytes]:
-    """What a model says, and the file that it leaves."""
+def kept(folder: Path) -> tuple[str, Path, bytes]:
+    """What a model says, the file that it leaves, and what is in it."""
     cold, _ = session(folder, LONG)
     (file,) = files()
-    return cold, file.read_bytes()
+    return cold, file, file.read_bytes()
 
 
 @examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_damaged_file_is_thrown_away(
-    folder: Path, kept: tuple[str, bytes], data: st.DataObject
+    folder: Path, kept: tuple[str, Path, bytes], data: st.DataObject
 ) -> None:
-    cold, before = kept
-    (file,) = files()
+    cold, file, before = kept
     whole = bytearray(before)
     if data.draw(st.booleans()):
         del whole[data.draw(st.integers(0, len(whole) - 1)) :]
