@@ -32,9 +32,9 @@ MIN_MOVED_WORDS: Final = 20
 MIN_RUN: Final = 4
 """Lines of the smallest moved run within a hunk that does more."""
 MIN_FORMATTED: Final = 3
-"""Hunks of a file that are formatting only, at which another one differs from them."""
+"""Number of hunks with formatting only from which on another hunk of the file stands out."""
 MAX_BESIDE: Final = 3
-"""Changes beside formatting at which a hunk still differs from those that are formatting only."""
+"""Number of other changes up to which such a hunk stands out; with more it is no slip."""
 MOSTLY: Final = 0.8
 """Share of moved lines in a hunk at which only its other lines need to be read."""
 _DEFINITION: Final = re.compile(
@@ -164,7 +164,7 @@ def _sections(
         by_kind[kinds[0].kind if kinds else ChangeKind.PLAIN].append(hunk.id)
     facts = {hunk.id: hunk for hunk in hunks}
     by_kind = {kind: definitions_first(ids, facts) for kind, ids in by_kind.items()}
-    # What a formatter may have done comes last among them; in Python, spaces are code.
+    # Changes that may be a formatter's come last among them; in Python, spaces are code.
     layout = {h.id for h in hunks if not is_python(h.path) and _UNPROVEN in h.kinds}
     by_kind.get(ChangeKind.EXCEPTION, []).sort(key=layout.__contains__)
     return tuple(HunkSection(kind, tuple(by_kind[kind])) for kind in ChangeKind if kind in by_kind)
@@ -279,8 +279,8 @@ def _mark_exceptions(
     by_id: Mapping[int, HunkFacts],
     evidence: Mapping[int, list[Evidence]],
 ) -> None:
-    """Add evidence to hunks that do what a group does beside others, or that do another thing
-    with the same tokens.
+    """Add evidence to hunks that make the changes of a group and more, or other changes of the
+    same tokens.
     """
     whole: dict[tuple[str, str], list[tuple[HunkGroup, Counter[tuple[str, str]]]]] = defaultdict(
         list
@@ -289,7 +289,7 @@ def _mark_exceptions(
     for group in sorted(groups, key=lambda each: -len(each.hunks)):
         example = by_id[group.hunks[0]]
         changes = _pairs(example)
-        # A comma alone is no change that others could differ from.
+        # A group that only adds a comma is no pattern that other hunks should follow.
         if len(group.hunks) > 2 and _means_something(example):
             whole[min(changes)].append((group, changes))
             instead.setdefault(_taken(example), group)
@@ -329,7 +329,7 @@ def _also(changes: Sequence[TokenChange]) -> str:
 def _mark_more_than_formatting(
     hunks: Sequence[HunkFacts], formatted: Counter[str], evidence: Mapping[int, list[Evidence]]
 ) -> None:
-    """Add evidence to hunks that do little beside formatting, among others that do nothing else.
+    """Add evidence to hunks with few changes beside formatting in files that are mostly formatted.
 
     Args:
         hunks: Hunks that are decided one by one.

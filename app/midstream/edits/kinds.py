@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MAX_TOKENS: Final = 4_000
 """Longest side of a hunk, in tokens, whose words are compared."""
 MAX_LIKE: Final = 100
-"""Longest run of tokens whose like is looked for; longer ones are told apart by where they are."""
+"""Longest run of tokens that is compared with others; longer ones count by their position."""
 MAX_OUTLINED: Final = 20_000
 """Longest file, in lines, whose definitions are compared."""
 
@@ -102,7 +102,7 @@ class TokenChange(NamedTuple):
 
     @property
     def has_layout(self) -> bool:
-        """Whether it is layout, or other layout ends it: ``true`` became ``false,``."""
+        """Whether it is layout, or has layout at its end: ``true`` became ``false,``."""
         both = _squashed(self.removed) and _squashed(self.added)
         return self.is_layout or (bool(both) and _loose_end(self.removed) != _loose_end(self.added))
 
@@ -457,7 +457,7 @@ def _exports(lines: Sequence[str]) -> set[str]:
 
 
 def _opens_members(line: str) -> bool | None:
-    """Whether a line begins a type with members; ``None`` for one that ends what was begun."""
+    """Whether a line begins a type with members; ``None`` for a brace that ends a definition."""
     if line.startswith("}"):
         return None
     return line.rstrip().endswith("{") and _OPENS_MEMBERS.search(line) is not None
@@ -814,7 +814,7 @@ def _compared(old: str, new: str, closers: Sequence[str]) -> Iterator[TokenChang
 
 
 class _LikePlaces:
-    """The places of a text with the same tokens between the same neighbours."""
+    """Finds the places of a text in which the same tokens stand between the same neighbours."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self._all = tokens
@@ -822,7 +822,7 @@ class _LikePlaces:
         self._like: dict[tuple[str, ...], list[int]] = {}
 
     def which(self, start: int, stop: int) -> str:
-        """Which of its like the tokens ``[start, stop)`` are; ``""`` if there is one place."""
+        """Which of such places these tokens are, as ``2/3``; ``""`` for the only one."""
         if stop - start > MAX_LIKE:
             return f" @{start}"
         run = self._all[start:stop]
@@ -937,7 +937,10 @@ def _bound(
     before: Mapping[int, str],
     begun: Mapping[int, str],
 ) -> bool:
-    """Whether lines that only go, or only come, are not what they are by themselves."""
+    """Whether added or removed lines stand in a string, or below or beside a decorator.
+
+    What they are by themselves then says nothing about what they do.
+    """
     if block.old and block.new:
         return False
     text, at, inside = (lines, block.start, before) if block.old else (after, start, begun)

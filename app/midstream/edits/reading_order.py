@@ -31,7 +31,7 @@ _DEFINES: Final = re.compile(
 
 
 def definitions_first(hunks: Sequence[int], facts: Mapping[int, HunkFacts]) -> list[int]:
-    """Put files that define a name before those that use it; what is in a file stays together.
+    """Put files that define a name before those that use it; the hunks of a file stay together.
 
     Args:
         hunks: The hunks, by file.

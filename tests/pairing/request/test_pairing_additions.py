@@ -17,7 +17,7 @@ from midstream.edits.documents import SourceText
 from midstream.edits.events import NewText, Problem
 from midstream.edits.hunk_store import HunkStore
 from midstream.edits.proposal import FileProposal
-from midstream.pairing.headless import Job, run_job
+from midstream.pairing.headless import Job, Outcome, run_job
 from midstream.pairing.request.additions import ask_for_tests, find_addition, without_tests
 from midstream.pairing.request.new_code import find_new_code
 from midstream.pairing.request.question import Question
@@ -333,64 +333,47 @@ async def test_lines_that_come_above_the_class_meanwhile_move_the_place_along() 
     assert "\n".join([*run.after["steps.py"], ""]) == f"# one\n# two\n{new}"
 
 
-async def test_a_session_adds_what_a_chat_model_writes(tmp_path: Path) -> None:
+async def carried_out(root: Path, question: Question, code: str) -> tuple[Outcome, str]:
+    """What comes of an instruction for ``steps.py`` that is answered with code; the request."""
     sent: list[Asked] = []
 
     def reply(asked: Asked) -> Reply:
         sent.append(asked)
-        return Reply(answer("chat", f"```python\n{NEW}```\n"))
+        return Reply(answer("chat", f"```python\n{code}```\n"))
 
-    (tmp_path / "steps.py").write_text(FILE)
-    job = Job(
-        tmp_path, Question("add a method total(self, values) to Steps", "steps.py"), apply=True
-    )
+    (root / "steps.py").write_text(FILE)
     async with Quirky(reply).running() as url:
         endpoint = Endpoint(url, None, "m", "custom", "chat")
+        job = Job(root, question, apply=True)
         outcome = await run_job(job, Quiet(), settings=Settings(), endpoint=endpoint)
+    (asked,) = (str(a) for a in sent if "messages" in str(a))
+    return outcome, asked
+
+
+async def test_a_session_adds_what_a_chat_model_writes(tmp_path: Path) -> None:
+    question = Question("add a method total(self, values) to Steps", "steps.py")
+    outcome, asked = await carried_out(tmp_path, question, NEW)
     assert outcome.written
     assert (tmp_path / "steps.py").read_text() == FILE.replace(CLASS, f"{CLASS}\n{IN_CLASS}")
-    (asked,) = (a for a in sent if "messages" in str(a))
-    assert "Answer with the new method alone" in str(asked)
+    assert "Answer with the new method alone" in asked
 
 
 async def test_a_session_says_which_part_it_did_not_ask_for(tmp_path: Path) -> None:
-    sent: list[Asked] = []
-
-    def reply(asked: Asked) -> Reply:
-        sent.append(asked)
-        return Reply(answer("chat", f"```python\n{NEW}```\n"))
-
-    (tmp_path / "steps.py").write_text(FILE)
     said = "add a method total(self, values) to Steps and a test for it"
-    async with Quirky(reply).running() as url:
-        endpoint = Endpoint(url, None, "m", "custom", "chat")
-        job = Job(tmp_path, Question(said, "steps.py"), apply=True)
-        outcome = await run_job(job, Quiet(), settings=Settings(), endpoint=endpoint)
+    outcome, asked = await carried_out(tmp_path, Question(said, "steps.py"), NEW)
     assert (tmp_path / "steps.py").read_text() == FILE.replace(CLASS, f"{CLASS}\n{IN_CLASS}")
     assert outcome.later == (
         'Not asked for yet: a test for it. Ask for it next: "write a test for Steps.total".'
     )
-    (asked,) = (a for a in sent if "messages" in str(a))
-    assert "to Steps\\n\\nAnswer" in str(asked) or "to Steps\n\nAnswer" in str(asked)
+    assert "to Steps\\n\\nAnswer" in asked or "to Steps\n\nAnswer" in asked
 
 
 async def test_a_change_of_a_function_is_asked_for_without_its_test(tmp_path: Path) -> None:
-    sent: list[Asked] = []
-
-    def reply(asked: Asked) -> Reply:
-        sent.append(asked)
-        return Reply(answer("chat", "```python\ndef other():\n    return 2\n```\n"))
-
-    (tmp_path / "steps.py").write_text(FILE)
-    said = "make other return 2 and add a test for that"
-    async with Quirky(reply).running() as url:
-        endpoint = Endpoint(url, None, "m", "custom", "chat")
-        job = Job(tmp_path, Question(said, "steps.py"), apply=True)
-        outcome = await run_job(job, Quiet(), settings=Settings(), endpoint=endpoint)
+    question = Question("make other return 2 and add a test for that", "steps.py")
+    outcome, asked = await carried_out(tmp_path, question, "def other():\n    return 2\n")
     assert (tmp_path / "steps.py").read_text() == FILE.replace("return 1\n", "return 2\n")
     assert outcome.later.endswith('Ask for it next: "write a test for other".')
-    (asked,) = (a for a in sent if "messages" in str(a))
-    assert "a test" not in str(asked)
+    assert "a test" not in asked
 
 
 @pytest.mark.parametrize(
@@ -611,17 +594,8 @@ def test_names_with_signs_in_ruby_are_found() -> None:
 
 
 async def test_a_class_that_is_marked_gets_a_method(tmp_path: Path) -> None:
-    (tmp_path / "steps.py").write_text(FILE)
     start = FILE.split("\n").index("@final")
     lines = (start, start + CLASS.count("\n"))
-
-    def reply(asked: Asked) -> Reply:
-        return Reply(answer("chat", f"```python\n{NEW}```\n"))
-
-    job = Job(
-        tmp_path, Question("add a method total to Steps", "steps.py", None, lines), apply=True
-    )
-    async with Quirky(reply).running() as url:
-        endpoint = Endpoint(url, None, "m", "custom", "chat")
-        await run_job(job, Quiet(), settings=Settings(), endpoint=endpoint)
+    question = Question("add a method total to Steps", "steps.py", None, lines)
+    await carried_out(tmp_path, question, NEW)
     assert (tmp_path / "steps.py").read_text() == FILE.replace(CLASS, f"{CLASS}\n{IN_CLASS}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -346,14 +347,22 @@ async def test_what_the_person_wrote_is_doubted_no_more(
     assert session.reason(hunk) == ""
 
 
-async def test_a_sure_answer_is_told_as_always(root: Path, settings: Settings) -> None:
-    sure = CalibratedModel(0.6)
+@asynccontextmanager
+async def session_with(
+    model: SteppedModel, root: Path, settings: Settings
+) -> AsyncIterator[PairingSession]:
     async with (
-        served(sure) as endpoint,
+        served(model) as endpoint,
         await PairingSession.open(
             root, settings=settings, endpoint=endpoint, watch=False
         ) as session,
     ):
+        yield session
+
+
+async def test_a_sure_answer_is_told_as_always(root: Path, settings: Settings) -> None:
+    sure = CalibratedModel(0.6)
+    async with session_with(sure, root, settings) as session:
         await ask(session, sure, BODY.replace("data", "text"))
         turn = session.turns.last
         assert turn is not None
@@ -383,12 +392,7 @@ async def test_an_unsure_answer_stays_one_when_the_session_is_taken_up_again(
 
 async def test_a_follow_up_that_comes_back_the_same(root: Path, settings: Settings) -> None:
     sure = CalibratedModel(0.9)
-    async with (
-        served(sure) as endpoint,
-        await PairingSession.open(
-            root, settings=settings, endpoint=endpoint, watch=False
-        ) as session,
-    ):
+    async with session_with(sure, root, settings) as session:
         changed = BODY.replace("data", "text")
         await ask(session, sure, changed)
         assert session.status.notices == []
@@ -414,12 +418,7 @@ async def test_a_method_without_its_margin_is_not_taken_for_a_function(
     )
     sure = CalibratedModel(0.9)
     sure.facts["prompt"] = "chat"
-    async with (
-        served(sure) as endpoint,
-        await PairingSession.open(
-            root, settings=settings, endpoint=endpoint, watch=False
-        ) as session,
-    ):
+    async with session_with(sure, root, settings) as session:
         sure.give("```python\ndef peek(self):\n    return self.first\n```\n")
         sure.end()
         await session.turns.instruct(Question("peek gives the wrong end", path="files.py"))
@@ -433,12 +432,7 @@ async def test_what_was_turned_down_is_flagged_also_from_a_model_that_is_sure(
     root: Path, settings: Settings
 ) -> None:
     sure = CalibratedModel(0.9)
-    async with (
-        served(sure) as endpoint,
-        await PairingSession.open(
-            root, settings=settings, endpoint=endpoint, watch=False
-        ) as session,
-    ):
+    async with session_with(sure, root, settings) as session:
         changed = BODY.replace("data", "text")
         await ask(session, sure, changed)
         assert [session.reason(h) for h in session.hunks.undecided()] == [""]
@@ -454,12 +448,7 @@ async def test_a_step_that_repeats_what_another_proposed_has_changed_nothing(
     root: Path, settings: Settings
 ) -> None:
     sure = CalibratedModel(0.9)
-    async with (
-        served(sure) as endpoint,
-        await PairingSession.open(
-            root, settings=settings, endpoint=endpoint, watch=False
-        ) as session,
-    ):
+    async with session_with(sure, root, settings) as session:
         plan = session.chat.steps
         plan.replace(["speed up `load`", "close the file in `load`"])
         changed = BODY.replace("data", "text")
