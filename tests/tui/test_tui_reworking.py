@@ -255,15 +255,22 @@ async def test_rejecting_with_a_reason(stage: Stage) -> None:
     assert any(row.endswith("rejected: no a") for row in stage.rows)
 
 
-async def test_rejecting_and_asking_again(stage: Stage) -> None:
-    await propose(stage)
+OLD_COUNT = CODE[CODE.index("def count") : CODE.index("\n\n\ndef double") + 1]
+
+
+async def asked_again(stage: Stage, why: str) -> tuple[str, str]:
+    """The instruction and the lines that a rejection with this reason sends."""
     await stage.press("X")
-    await stage.pilot.press("u", "s", "e", "space", "l", "e", "n", "alt+enter")
+    await stage.pilot.press(*("space" if key == " " else key for key in why), "alt+enter")
     await stage.until(lambda: len(stage.model.requests) == 2, "request")
     request = parse_request(stage.model.requests[-1].messages[-1].text)
     assert request is not None
-    assert request.instruction == "use len"
-    assert request.region == CODE[CODE.index("def count") : CODE.index("\n\n\ndef double") + 1]
+    return request.instruction, request.region
+
+
+async def test_rejecting_and_asking_again(stage: Stage) -> None:
+    await propose(stage)
+    assert await asked_again(stage, "use len") == ("use len", OLD_COUNT)
     assert stage.session.hunks.get(1).note == "use len"
     stage.model.give(None)
 
@@ -271,17 +278,10 @@ async def test_rejecting_and_asking_again(stage: Stage) -> None:
 async def test_asking_again_for_a_new_function(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.instruct("add third below count")
-    old = CODE[CODE.index("def count") : CODE.index("\n\n\ndef double") + 1]
-    stage.model.give(f"{old}\n\ndef third():\n    return 3\n")
+    stage.model.give(f"{OLD_COUNT}\n\ndef third():\n    return 3\n")
     stage.model.give(None)
     await stage.until(lambda: stage.session.hunks.undecided() and not stage.session.turns.busy)
-    await stage.press("X")
-    await stage.pilot.press("a", "space", "f", "l", "o", "a", "t", "alt+enter")
-    await stage.until(lambda: len(stage.model.requests) == 2, "request")
-    request = parse_request(stage.model.requests[-1].messages[-1].text)
-    assert request is not None
-    assert request.instruction == "add third below count. a float"
-    assert request.region == old
+    assert await asked_again(stage, "a float") == ("add third below count. a float", OLD_COUNT)
     stage.model.give(None)
 
 

@@ -336,10 +336,10 @@ def _mark_more_than_formatting(
         formatted: How many hunks of each file are formatting only.
         evidence: Takes the evidence.
     """
+    lists = {ChangeKind.IMPORTS, ChangeKind.COMMENTS, ChangeKind.GENERATED}
     for hunk in hunks:
         others = formatted[hunk.path]
         more = [change for change in hunk.changes if not change.is_layout]
-        lists = {ChangeKind.IMPORTS, ChangeKind.COMMENTS, ChangeKind.GENERATED}
         if (
             others >= MIN_FORMATTED
             and 0 < len(more) <= MAX_BESIDE

@@ -363,7 +363,7 @@ _PUBLIC_WORDS: Final = re.compile(r"\b(?:pub|public|protected|export)\b")
 _ROUTE: Final = re.compile(
     r"@(?:\w+\.)*(?i:(?:route|get|post|put|delete|patch|head|options|websocket|request|all)"
     r"(?:mapping)?)\(|\b(?:re_path|path|url)\(\s*r?[\"']"
-    # What a router is told, not what a client is asked for: nothing stands before it.
+    # `app.get("/")` at the start of a line registers a route; after other code it is a request.
     r"|^\s*(?:\w*\.)+(?i:route|get|post|put|delete|patch|head|options|all|any|use|handle(?:func)?)"
     r"\(\s*[\"'`](?:[A-Z]+ )?/|^\s*(?:get|post|put|delete|patch)\s+[\"']/"
 )
