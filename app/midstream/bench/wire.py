@@ -21,6 +21,8 @@ from multiprocessing.connection import Connection as Pipe
 from statistics import median
 from typing import NamedTuple
 
+from websockets.asyncio.client import connect
+
 from midstream.arguments import CommandParser, whole
 from midstream.bench.figures import percentile
 from midstream.engine.types import GenerateRequest, Message
@@ -427,8 +429,6 @@ async def _measure_rate(
 
 async def _count_events(port: int, words: str, repetitions: int) -> float:
     """Text events per second as the socket delivers them."""
-    from websockets.asyncio.client import connect
-
     rates: list[float] = []
     headers = {"Authorization": f"Bearer {TOKEN}"}
     url = _endpoint(port).websocket_url

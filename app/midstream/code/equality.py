@@ -12,6 +12,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self, cast
 
 from midstream.code.languages import grammar_of
@@ -91,7 +92,6 @@ class Comment(NamedTuple):
         """The text without indentation."""
         if not self.is_doc:
             return self.text
-        from inspect import cleandoc
 
         return cleandoc(self.text)
 

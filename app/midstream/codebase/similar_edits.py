@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from rapidfuzz import fuzz
+
 from midstream.code.languages import grammar_of
 from midstream.code.outline import Definition, Outline, outline
 from midstream.code.trees import Occurrence, occurrences
@@ -180,8 +182,6 @@ def similar_places(
         longest: Longest place in lines; longer ones are left out.
         path: The file's name, see ``substitutions``.
     """
-    from rapidfuzz import fuzz
-
     wanted = [line.strip() for line in old if len(line.strip()) > len("return")]
     outlined = outline(lines, path)
     found: dict[EditPlace, None] = {}

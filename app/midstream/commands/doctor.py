@@ -23,6 +23,8 @@ from midstream.errors import UnavailableError, UserError
 from midstream.resources import config_path
 from midstream.scratch import scratch_folder
 from midstream.settings import Settings, load_settings
+from midstream.settings.declarations import BY_NAME
+from midstream.workspace.paths import make_private, state_dir
 
 _WATCH_SECONDS = 5.0
 
@@ -117,7 +119,6 @@ def _keys(settings: Settings, key_troubles: KeyTroubles) -> Iterator[CheckResult
 
 def _themes(settings: Settings) -> Iterator[CheckResult]:
     """Problems with theme files and with the chosen theme."""
-    from midstream.settings.declarations import BY_NAME
     from midstream.theme_files import theme_labels, theme_trouble
 
     labels, errors = theme_labels()
@@ -163,8 +164,6 @@ def _git() -> CheckResult:
 
 
 def _state() -> CheckResult:
-    from midstream.workspace.paths import make_private, state_dir
-
     folder = state_dir()
     try:
         make_private(folder)

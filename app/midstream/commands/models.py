@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -21,6 +22,8 @@ from midstream.commands.models_get import (
     run_remove,
 )
 from midstream.errors import UsageError
+from midstream.resources import default_model, find_model, model_places
+from midstream.settings import load_settings
 
 if TYPE_CHECKING:
     from midstream.engine.inspect import ModelReport
@@ -90,7 +93,6 @@ def run(options: argparse.Namespace) -> int:
         _show(_describe(options.model), as_json=options.json)
     elif options.action == "add":
         from midstream.engine.inspect import add
-        from midstream.resources import model_places
 
         place = model_places()[0]
         place.mkdir(parents=True, exist_ok=True)
@@ -102,8 +104,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _folder(chosen: Path | None) -> Path:
-    from midstream.resources import default_model, find_model
-
     return default_model() if chosen is None else find_model(chosen)
 
 
@@ -115,7 +115,6 @@ def _describe(chosen: Path | None) -> ModelReport:
 
 def _list(*, as_json: bool) -> None:
     from midstream.engine.inspect import installed
-    from midstream.resources import model_places
 
     found = installed(model_places())
     for info in found:
@@ -196,7 +195,6 @@ async def _check_edits(options: argparse.Namespace) -> int:
     from midstream.pairing.trial.kept import trial_key
     from midstream.serving.embedded import EmbeddedServer
     from midstream.serving.source import ModelSource
-    from midstream.settings import load_settings
 
     settings = load_settings(Path())
     if options.endpoint is not None:
@@ -224,7 +222,6 @@ async def _try_edits(
     key: str,
     name: str,
 ) -> None:
-    from collections import Counter
     from statistics import median
 
     from midstream.pairing.trial.kept import keep_trial

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from midstream.commands.common import print_json, printable
 from midstream.errors import UnavailableError, UsageError
+from midstream.resources import free_disk, model_places
 
 if TYPE_CHECKING:
     from midstream.hub.offer import Offer
@@ -62,7 +63,6 @@ def run_get(options: argparse.Namespace) -> int:
     from midstream.hub.download import claimed, download, folder_of, install, present
     from midstream.hub.offer import look_up
     from midstream.hub.published import published_model
-    from midstream.resources import model_places
 
     known = published_model(options.model)
     place = model_places()[0]
@@ -104,7 +104,6 @@ def run_remove(options: argparse.Namespace) -> int:
         UserError: There is none of that name, or it is part of the installation.
     """
     from midstream.hub.download import folder_of
-    from midstream.resources import model_places
 
     own, shipped = model_places()
     name = options.model
@@ -192,8 +191,6 @@ def _catalogue(*, as_json: bool) -> None:
 def _show_offer(
     offer: Offer, known: PublishedModel | None, target: Path, done: int, *, as_json: bool
 ) -> None:
-    from midstream.resources import free_disk
-
     facts: dict[str, Any] = {
         "repository": f"{offer.address}/{offer.repository}",
         "revision": offer.revision,

@@ -9,12 +9,16 @@ import ipaddress
 import logging
 import os
 import signal
+import ssl
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from midstream.commands.common import REPLAY_HELP, print_json
 from midstream.errors import UsageError
+from midstream.resources import find_model
+from midstream.settings import check_setting
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -247,8 +251,6 @@ def _megabytes(text: str) -> int:
 
 
 def _pacing(text: str) -> str:
-    from midstream.settings import check_setting
-
     try:
         return str(check_setting("pacing", text, "--pacing"))
     except UsageError as error:
@@ -277,7 +279,6 @@ def _check_tls(options: argparse.Namespace) -> None:
         raise UsageError("TLS needs both --tls-cert and --tls-key.")
     if options.tls_cert is None:
         return
-    import ssl
 
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(options.tls_cert, options.tls_key)
@@ -299,7 +300,6 @@ def _check_origins(origins: list[str]) -> None:
 
 
 def _source(options: argparse.Namespace) -> ModelSource:
-    from midstream.resources import find_model
     from midstream.serving.source import ModelSource
 
     folder = None if options.model is None else find_model(options.model).resolve()
@@ -316,8 +316,6 @@ def _source(options: argparse.Namespace) -> ModelSource:
 
 
 def _limits(options: argparse.Namespace) -> Limits:
-    from dataclasses import replace
-
     from midstream.serving.limits import Limits
 
     given = {

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from midstream.code.syntax import is_python
+from midstream.codebase.references import MAX_LISTED, ReferencesError, listed, uses_left
 from midstream.codebase.syntax_check import breaks
 from midstream.counting import counted
 from midstream.edits.documents import join_lines
@@ -27,6 +28,7 @@ from midstream.pairing.status import (
     TurnStatus,
     marked,
 )
+from midstream.pairing.turn.checks import look_at_each
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -258,9 +260,6 @@ class _Left(NamedTuple):
 
 async def _left_behind(session: PairingSession, hunks: Sequence[Hunk], job: Job) -> _Left:
     """What the names of a change say about it, over all its files."""
-    from midstream.codebase.references import MAX_LISTED, ReferencesError, listed, uses_left
-    from midstream.pairing.turn.checks import look_at_each
-
     before: dict[str, Sequence[str]] = {}
     after: dict[str, Sequence[str]] = {}
     for path in dict.fromkeys(hunk.path for hunk in hunks):

@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from midstream.code.lexing import language_of
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UsageError, UserError
 from midstream.pairing.chat.entries import unpacked
@@ -58,6 +59,9 @@ from midstream.pairing.turn.checks import UndefinedNames
 from midstream.pairing.turn.flags import ReviewFlags
 from midstream.pairing.turn.turns import Turns
 from midstream.processes import CLOSE_S
+from midstream.workspace.files import Workspace
+from midstream.workspace.paths import state_dir
+from midstream.workspace.repo import repository_trouble
 
 if TYPE_CHECKING:
     from midstream.agents.catalogue import KnownAgent
@@ -68,7 +72,6 @@ if TYPE_CHECKING:
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
     from midstream.workspace.drafts import Drafts
-    from midstream.workspace.files import Workspace
     from midstream.workspace.snapshot import Snapshot
 
 __all__ = ["PairingSession", "SessionState", "Turn", "TurnStatus"]
@@ -270,9 +273,7 @@ class PairingSession:
             UserError: ``root`` cannot be opened, or the journal to resume is in use.
         """
         from midstream.workspace.drafts import read_drafts
-        from midstream.workspace.files import Workspace
         from midstream.workspace.journal import Journal
-        from midstream.workspace.paths import state_dir
 
         label = "" if snapshot is None else snapshot.label
         workspace = await asyncio.to_thread(partial(Workspace, root, snapshot_of=label))
@@ -510,8 +511,6 @@ class PairingSession:
                 await self._start_server()
 
     async def _look_at_repository(self) -> None:
-        from midstream.workspace.repo import repository_trouble
-
         await self.review.begun()  # What waits for a decision is shown first.
         if trouble := await asyncio.to_thread(repository_trouble, self.root):
             self.status.warn(trouble)
@@ -627,8 +626,6 @@ class SessionTasks:
 
 def _load() -> None:
     """Load what the first file and turn need, so that they do not hold up the screen."""
-    from midstream.code.lexing import language_of
-
     for name in _FIRST_TURN:
         import_module(f"midstream.{name}")
     language_of("x.py")

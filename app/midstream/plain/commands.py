@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from midstream.counting import counted
 from midstream.errors import UsageError, UserError
+from midstream.pairing.request.mentions import NeedsConsentError
 from midstream.pairing.request.question import Question
 from midstream.pairing.status import RUNNING
 from midstream.pairing.turn.subject import commit_message
@@ -85,7 +86,6 @@ class PlainCommands:
 
     def wonder(self, error: UserError, said: Said) -> tuple[str, ...]:
         """Remember what an error asks, for the next line to answer; the answers there are."""
-        from midstream.pairing.request.mentions import NeedsConsentError
         from midstream.pairing.request.target import TargetUnclearError
 
         self._choices, self._unsent = (), ()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from midstream.counting import counted
+from midstream.edits.documents import LineEdit
 from midstream.edits.hunk_store import HunkStore
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.pairing.status import Turn, TurnStatus
@@ -71,8 +72,6 @@ def numbered(lines: Iterable[str], first: int) -> Iterator[str]:
 
 def patch(proposal: FileProposal, hunks: HunkStore) -> Iterator[str]:
     """What the undecided hunks of a file would change in it, as a unified diff."""
-    from midstream.edits.documents import LineEdit
-
     decided = hunks.accepted_edits(proposal.path)
     waiting = hunks.undecided(proposal.path)
     without = [LineEdit(h.start, h.stop, h.old) for h in waiting if h.external]

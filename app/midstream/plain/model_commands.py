@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
 from midstream.errors import UsageError
+from midstream.guard.secrets import mask_text
 from midstream.pairing.guard import switch_in_words
 from midstream.pairing.models.choosing import (
     ModelChoice,
@@ -118,8 +119,6 @@ class ModelCommands:
 
     async def sent(self, rest: str) -> None:
         """Show the pieces of the last request and what was left out; ``sent text``: every word."""
-        from midstream.guard.secrets import mask_text
-
         sent = next(iter(self._session.sent), None)
         if sent is None:
             self._say("Nothing has been sent yet.")

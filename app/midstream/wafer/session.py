@@ -18,6 +18,7 @@ and wafer time are separate numbers and separate files.
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import time
@@ -208,7 +209,6 @@ class InferenceSession:
         """
         if not self._profile:
             return ""
-        import json
 
         self._profile = False
         self.numerics_profile = self._session.end_profiling()

@@ -28,6 +28,7 @@ from midstream.pairing.chat.entries import (
 from midstream.pairing.chat.plan import steps_of
 from midstream.pairing.chat.tool_loop import LookPermission, ToolLoop, ToolQuestion
 from midstream.pairing.chat.tools import DECLARATIONS, TOOL_INSTRUCTIONS, ReadOnlyTools
+from midstream.pairing.journal.entries import ChatEntry
 from midstream.pairing.request.context import (
     CHARACTERS_PER_TOKEN,
     Context,
@@ -47,6 +48,7 @@ from midstream.pairing.status import (
     QuestionAnswered,
     SessionState,
 )
+from midstream.responses.conversation import RequestContent
 
 if TYPE_CHECKING:
     from midstream.agents.messages import AgentPlan
@@ -237,8 +239,6 @@ class Chat:
 
     async def rehearse(self, question: Question, *, plan: bool = False) -> Sent:
         """The request that ``ask`` would make, which is not sent; errors are those of ``ask``."""
-        from midstream.responses.conversation import RequestContent
-
         messages, room = self._remembered()
         context = await self._builder().question_context(question, room, look=True)
         asked = RequestContent(
@@ -289,8 +289,6 @@ class Chat:
 
     async def clear(self) -> None:
         """Begin a new conversation; the journal keeps the old one."""
-        from midstream.pairing.journal.entries import ChatEntry
-
         await self.stop()
         if not self.on:
             return
@@ -571,8 +569,6 @@ class Chat:
 
     def _note(self, begin: int) -> None:
         """Journal what was said from an entry on."""
-        from midstream.pairing.journal.entries import ChatEntry
-
         self._journal.write(ChatEntry(packed(self.entries[begin:]), fresh=False))
 
 

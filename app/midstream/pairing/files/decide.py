@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from midstream.codebase.syntax_check import breaks, where_broken
 from midstream.edits.documents import SourceText, join_lines
+from midstream.edits.external import waiting_hunks
+from midstream.edits.hunks import HunkState, Obstacle, cuts_around, part_behind
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UsageError, UserError
 from midstream.pairing.contents import decoded
@@ -33,7 +35,7 @@ from midstream.pairing.journal.journal import SessionJournal
 from midstream.pairing.status import HunkDecided, SessionStatus
 
 if TYPE_CHECKING:
-    from midstream.edits.hunks import Hunk, HunkState
+    from midstream.edits.hunks import Hunk
     from midstream.edits.proposal import FileProposal
     from midstream.pairing.files.attention import Attention
     from midstream.pairing.files.open import OpenFiles
@@ -91,8 +93,6 @@ class Decisions:
 
         While another program writes, an undecided hunk of its own is only marked.
         """
-        from midstream.edits.hunks import HunkState
-
         hunk_ids = self._files.moves.with_partners([hunk_id])
         if self.put_backs.add(hunk_ids, note):
             return True
@@ -132,8 +132,6 @@ class Decisions:
         Args:
             only: Their ids.
         """
-        from midstream.edits.hunks import HunkState
-
         wanted = [hunk.id for hunk in self.hunks.waiting() if hunk.id in only]
         ids = self._files.moves.with_partners(wanted)
         later = self.put_backs.add(ids, "")
@@ -164,9 +162,6 @@ class Decisions:
 
     async def _put_back_postponed(self, hunk_ids: Sequence[int], note: str) -> Sequence[Hunk]:
         """Reject external hunks as one step, as far as their lines are still in the file."""
-        from midstream.edits.external import waiting_hunks
-        from midstream.edits.hunks import HunkState
-
         entry = DecideEntry([], HunkState.REJECTED, note)
 
         def step() -> Sequence[Hunk]:
@@ -193,8 +188,6 @@ class Decisions:
         return [hunk_id for hunk_id in hunk_ids if hunk_id not in waiting]
 
     async def _accept(self, hunk_ids: list[int], *, anyway: bool = False) -> bool:
-        from midstream.edits.hunks import HunkState
-
         self._attention.accepted_all(self.hunks, hunk_ids)
         return await self._decide(hunk_ids, HunkState.ACCEPTED, anyway=anyway)
 
@@ -252,8 +245,6 @@ class Decisions:
         Raises:
             ValueError: The range is empty or not within the hunk.
         """
-        from midstream.edits.hunks import HunkState, cuts_around, part_behind
-
         await self._guard.caught_up()
         if not accept and (later := self.put_backs.to_postpone([hunk_id])):
             cuts, first = cuts_around(later[0], start, stop, accept=False)
@@ -502,8 +493,6 @@ class Decisions:
 
         A notice says so once; the next undo skips it.
         """
-        from midstream.edits.hunks import Obstacle
-
         stuck = self.hunks.stuck
         if stuck is None or stuck[0].id in self._skipped:
             return False
@@ -570,8 +559,6 @@ class Decisions:
 
 def _writes(entry: SessionEntry) -> bool:
     """Whether a decision about what is on disk already writes something else there."""
-    from midstream.edits.hunks import HunkState
-
     if isinstance(entry, (DecideEntry, DecideLinesEntry)):
         return entry.state is HunkState.REJECTED
     return isinstance(entry, EditEntry)

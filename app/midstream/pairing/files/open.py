@@ -20,7 +20,7 @@ from midstream.pairing.files.moves import Moves
 from midstream.pairing.journal.entries import BaseEntry
 from midstream.pairing.journal.journal import SessionJournal
 from midstream.pairing.status import HunkDecided, SessionStatus
-from midstream.workspace.errors import UnknownFormerError
+from midstream.workspace.errors import MissingFileError, UnknownFormerError
 from midstream.workspace.watch import signature_of
 
 if TYPE_CHECKING:
@@ -139,8 +139,6 @@ class OpenFiles(Mapping[str, "FileProposal"]):
 
     async def created(self, rel: str) -> FileProposal:
         """As ``create``; the caller holds ``lock``."""
-        from midstream.workspace.errors import MissingFileError
-
         try:
             return await self.refreshed(rel, follow=False)
         except MissingFileError:

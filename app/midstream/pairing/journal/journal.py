@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from midstream.edits.documents import UnencodableError
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
 from midstream.pairing.contents import wanted_digest
@@ -22,6 +23,7 @@ from midstream.pairing.journal.entries import (
     KINDS,
     AbandonEntry,
     AbsentEntry,
+    AgentEntry,
     BaseEntry,
     BaselineEntry,
     DropCallEntry,
@@ -33,7 +35,7 @@ from midstream.pairing.journal.entries import (
     WroteEntry,
 )
 from midstream.pairing.status import TurnStatus
-from midstream.workspace.paths import shown
+from midstream.workspace.paths import shown, state_dir
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -281,8 +283,6 @@ class Replay(Replayed):
 
 
 def _digest(proposal: FileProposal, now: str | None) -> str | None:
-    from midstream.edits.documents import UnencodableError
-
     try:
         return wanted_digest(proposal.composed(), now)
     except UnencodableError:
@@ -326,7 +326,6 @@ class SessionSummary:
 def earlier_sessions(root: Path) -> list[SessionInfo]:
     """The journals of a folder, newest first (blocking)."""
     from midstream.workspace.journal import sessions
-    from midstream.workspace.paths import state_dir
 
     return sessions(state_dir(), root)
 
@@ -399,7 +398,6 @@ def session_to_resume(root: Path, agent: str | None = None) -> Path | None:
 
 
 def _last_agent(path: Path) -> str:
-    from midstream.pairing.journal.entries import AgentEntry
     from midstream.workspace.journal import Journal
 
     last = ""

@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 
 from midstream.errors import UnavailableError
 from midstream.pairing.models.disclosures import note_disclosed, what_is_sent
+from midstream.resources import find_model
 from midstream.responses.model_info import ModelInfo
 from midstream.responses.profiles import BUILT_IN
 
@@ -335,7 +336,6 @@ class ServerLink:
         return endpoint
 
     async def _start_server(self) -> Endpoint:
-        from midstream.resources import find_model
         from midstream.serving.embedded import EmbeddedServer
         from midstream.serving.source import ModelSource
 

@@ -26,7 +26,7 @@ from midstream.pairing.status import (
     SessionEvent,
     WatchingChanged,
 )
-from midstream.workspace.paths import shown
+from midstream.workspace.paths import folders_of, shown
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -243,8 +243,6 @@ class ExternalReview:
         These are other names of the files (hard links), and files that went with a folder, or whose
         name a folder has.
         """
-        from midstream.workspace.paths import folders_of
-
         workspace = self._files.workspace
         stands = workspace.stands
         paths |= workspace.other_names(paths)

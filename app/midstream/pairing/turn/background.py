@@ -36,6 +36,7 @@ from midstream.codebase.similar_edits import (
     renamed_import,
     similar_places,
 )
+from midstream.edits.documents import NotTextError, SourceText
 from midstream.edits.lcs import line_edits, matching_pairs
 from midstream.errors import UserError
 from midstream.pairing.request.question import Question
@@ -664,8 +665,6 @@ class BackgroundTasks:
 
     def _read(self, path: str) -> list[str] | None:
         """The lines of a file, ``None`` if it is no readable text of a decent size (blocking)."""
-        from midstream.edits.documents import NotTextError, SourceText
-
         try:
             data = self._files.workspace.read(path)
             return list(SourceText.from_bytes(data).lines) if len(data) <= MAX_FILE_BYTES else None

@@ -12,7 +12,7 @@ from midstream.edits.outcome import unreviewed
 from midstream.errors import UserError
 from midstream.pairing.request.builder import Conversation, Request, RequestBuilder
 from midstream.pairing.request.context import Context
-from midstream.pairing.request.kinds import removes
+from midstream.pairing.request.kinds import asks_beyond_edits, check_is_edit, removes
 from midstream.pairing.request.question import Question
 from midstream.pairing.request.renaming import (
     means_last_answer,
@@ -115,8 +115,6 @@ class AnswerFactory:
         Raises:
             NotAnEditError: It asks for something that is not an edit.
         """
-        from midstream.pairing.request.kinds import asks_beyond_edits, check_is_edit
-
         text = question.text
         if question.background:
             return question
@@ -199,8 +197,6 @@ class AnswerFactory:
 
     def check(self, text: str) -> None:
         """Refuse a redirect that asks for no edit; raises ``NotAnEditError``."""
-        from midstream.pairing.request.kinds import check_is_edit
-
         check_is_edit(text, self._server.model_info)
 
     async def preview(self, question: Question) -> Context:

@@ -8,12 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from midstream.code.outline import outline
 from midstream.code.syntax import is_python
 from midstream.edits.documents import join_lines
 from midstream.edits.events import FileOp
 from midstream.edits.outcome import FailureReason
 from midstream.edits.proposal import Overlay
+from midstream.pairing.request.additions import ask_for_tests
 from midstream.pairing.request.mentions import find_mentions, missing_names, new_names
+from midstream.pairing.request.new_code import FileAddition
 from midstream.pairing.request.renaming import is_renamed
 from midstream.pairing.status import LARGER_MODEL, FollowUpKind
 from midstream.pairing.turn.checks import look_at, newly_broken, tell_unread
@@ -151,9 +154,6 @@ class Reviewer:
 
     async def _next(self, answer: Answer) -> str:
         """The instruction for what was left out, if it can be told what that is about."""
-        from midstream.code.outline import outline
-        from midstream.pairing.request.additions import ask_for_tests
-
         proposal = self._files[answer.turn.path]
         texts = proposal.base.lines, Overlay(proposal).source.lines
         before, after = [
@@ -188,8 +188,6 @@ class Reviewer:
 
     async def _check(self, answer: Answer) -> FollowUp | None:
         """Check an answer; the correction of one that has an error."""
-        from midstream.edits.proposal import Overlay
-
         first = answer.reason.verdict if answer.reason is not None else None
         files = [self._files[path] for path in answer.mode.checked_paths(answer.paths)]
         if not files or (first is not None and answer.region is None):
@@ -462,7 +460,6 @@ def _slips(answer: Answer, region: RegionMode, wish: _Wish) -> list[str]:
     """What is wrong with a rewrite whatever the model's confidence, see ``edits.slips``."""
     from midstream.edits.losses import losses
     from midstream.edits.slips import neighbours_again, slips, slips_of_addition
-    from midstream.pairing.request.new_code import FileAddition
 
     found: list[str] = []
     lines, segment, new_text = region.proposal.base.lines, region.segment, region.new_text

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from midstream.edits.events import NewText
+from midstream.edits.hunks import HunkState
 from midstream.edits.indent import IndentRepair
 from midstream.pairing.guard import RewritePlace
 from midstream.pairing.journal.entries import AskEntry, BeginEntry, RedirectEntry
@@ -371,8 +373,6 @@ class RegionMode:
         ``None`` also where the user has turned a part of it down, which stays so, or has written
         lines of their own into it, which would be lost.
         """
-        from midstream.edits.hunks import HunkState
-
         if self.before is None:
             return None
         made = map(hunks.get, exchange.written.hunk_ids)
@@ -566,8 +566,6 @@ def _region_parser(make: Callable[[], ReplyParser], *, bare: bool) -> ReplyParse
 
 def _lines_of(parser: ReplyParser, text: str) -> list[str]:
     """The lines that a parser finds in a whole answer."""
-    from midstream.edits.events import NewText
-
     events = [*parser.feed(text), *parser.finish()]
     new = "".join(event.text for event in events if isinstance(event, NewText))
     return new.removesuffix("\n").split("\n") if new else []

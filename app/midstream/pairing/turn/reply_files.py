@@ -12,16 +12,18 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from midstream.edits.documents import NotTextError, SourceText
 from midstream.edits.events import FileOp
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.proposal import FileProposal, Overlay
 from midstream.edits.writing import UnreviewedError
 from midstream.errors import UserError
 from midstream.pairing.turn.checks import Lines
+from midstream.workspace.errors import OutsideWorkspaceError
 
 if TYPE_CHECKING:
-    from midstream.edits.documents import SourceText
     from midstream.edits.live import LiveReply
     from midstream.edits.parsing import ReplyParser
-    from midstream.edits.proposal import FileProposal
     from midstream.edits.writing import Writer
     from midstream.pairing.files.open import OpenFiles
     from midstream.pairing.status import SessionStatus
@@ -50,8 +52,6 @@ class ReplyFiles:
 
     async def open(self, path: str, op: FileOp) -> None:
         """Open what a name means, so that ``lookup`` knows it; never raises."""
-        from midstream.workspace.errors import OutsideWorkspaceError
-
         creates = op in (FileOp.ADD, FileOp.WRITE)
         found: FileProposal | None = None
         for name in meanings(path, self._main):
@@ -110,8 +110,6 @@ class ReplyFiles:
             writer.finish(proposal)
 
     async def _move(self, old: str, new: str, reply: LiveReply) -> None:
-        from midstream.edits.proposal import Overlay
-
         source = self._found.get(old)
         if source is None or old == new:
             return
@@ -198,8 +196,6 @@ class DryRunFiles:
             main: The file that the instruction is about.
             correction: Whether the files of the answer that it corrects belong to it, too.
         """
-        from midstream.edits.proposal import Overlay
-
         now = {
             path: Overlay(proposal).source
             for path, proposal in self._files.items()
@@ -219,8 +215,6 @@ class DryRunFiles:
 
     def _read(self, path: str) -> SourceText | None:
         """A file of the folder that git does not ignore (blocking)."""
-        from midstream.edits.documents import NotTextError, SourceText
-
         try:
             path = self.workspace.relative(path)
             if self.workspace.ignores(path) or not (self.workspace.root / path).is_file():
@@ -234,11 +228,7 @@ def _apply(
     text: str, parser: ReplyParser, main: str, find: Callable[[str], SourceText | None]
 ) -> tuple[dict[str, Sequence[str]], int]:
     """The lines of each file that an answer names, and how many edits do not match (blocking)."""
-    from midstream.edits.documents import SourceText
-    from midstream.edits.events import FileOp
-    from midstream.edits.hunk_store import HunkStore
     from midstream.edits.live import LiveReply
-    from midstream.edits.proposal import FileProposal, Overlay
 
     copies: dict[str, FileProposal] = {}
 

@@ -22,6 +22,7 @@ from midstream.pairing.request.sent import Sent, SentKind, SentLog
 from midstream.pairing.status import SessionState, StopRequested, Turn, TurnStatus
 from midstream.pairing.turn.doubt import Doubts
 from midstream.pairing.turn.log import TurnLog
+from midstream.responses.conversation import RequestContent
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -243,8 +244,6 @@ class Turns(Sequence[Turn]):
 
     async def rehearse(self, question: Question) -> Sent:
         """The request that an instruction would make, which is not sent; errors as ``instruct``."""
-        from midstream.responses.conversation import RequestContent
-
         await self._know_model()
         request, context = await self._machine.answers.rehearse(question)
         told = request.conversation

@@ -20,6 +20,7 @@ from midstream.errors import UserError
 from midstream.pairing.status import TurnStatus
 from midstream.pairing.turn.checks import Lines, Verdict, look_at, tell_unread
 from midstream.pairing.turn.responses import AnswerEnd, ResponseReader
+from midstream.workspace.copies import CopyStoppedError, make_copy
 
 if TYPE_CHECKING:
     from midstream.pairing.request.effort import Effort
@@ -146,8 +147,6 @@ class AnswerWriter:
         Returns:
             ``None`` if it cannot run.
         """
-        from midstream.workspace.copies import CopyStoppedError, make_copy
-
         changes = {path: join_lines(lines).encode() for path, lines in files.items()}
         root, command = self._files.workspace.root, self.test_command or ""
         try:

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Final
 from textual.strip import Strip
 
 from midstream.edits.hunks import Hunk, HunkState
+from midstream.edits.intraline import pair_lines, word_difference
+from midstream.edits.lcs import line_edits
 from midstream.edits.rows import Row, RowKind
+from midstream.edits.structure import token_difference
 from midstream.pairing.status import CUT, UNSURE
 from midstream.tui.diff.painter import Marks, RowPainter, SplitPainter
 from midstream.tui.diff.syntax import FileSyntax
@@ -28,9 +31,6 @@ if TYPE_CHECKING:
 
 def compare_rows(rows: Sequence[Row]) -> dict[int, tuple[Range, ...]]:
     """The changed words of a hunk's rows, by their position among them."""
-    # Not needed before the first hunk; its import would delay the first frame.
-    from midstream.edits.intraline import pair_lines, word_difference
-
     gone = [(at, row.text) for at, row in enumerate(rows) if row.kind is RowKind.DELETED]
     come = [(at, row.text) for at, row in enumerate(rows) if row.kind is not RowKind.DELETED]
     ranges: dict[int, tuple[Range, ...]] = {}
@@ -45,8 +45,6 @@ def compare_tokens(
     path: str, rows: Sequence[Row], lines: Sequence[LexedLine]
 ) -> dict[int, tuple[Range, ...]] | None:
     """The changed tokens of a hunk's rows, by their position; ``None`` in doubt."""
-    from midstream.edits.structure import token_difference
-
     gone = [at for at, row in enumerate(rows) if row.kind is RowKind.DELETED]
     come = [at for at, row in enumerate(rows) if row.kind is not RowKind.DELETED]
     marks = token_difference(path, [lines[at] for at in gone], [lines[at] for at in come])
@@ -67,9 +65,6 @@ def compare_halves(
 
     A line that the other text has not, nor one like it, differs as a whole.
     """
-    from midstream.edits.intraline import pair_lines, word_difference
-    from midstream.edits.lcs import line_edits
-
     olds: dict[int, tuple[Range, ...]] = {}
     news: dict[int, tuple[Range, ...]] = {}
     at = 0  # how many lines the new text is ahead

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from textual.timer import Timer
 
 from midstream.errors import UserError
+from midstream.pairing.request.mentions import named_with_file, with_at_paths, without_mentions
 from midstream.pairing.request.question import Question
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.visible import visible
@@ -88,11 +89,6 @@ class Aim(Controller):
 
     def _find_scope(self) -> Target | str:
         """The region for the text so far, or why there is none."""
-        from midstream.pairing.request.mentions import (
-            named_with_file,
-            with_at_paths,
-            without_mentions,
-        )
         from midstream.pairing.request.target import TargetUnclearError, find_target
 
         view, commented = self._state.view, self._commented
@@ -406,7 +402,6 @@ class Aim(Controller):
 
     def _may_leave(self, text: str) -> bool:
         """Whether a text may be about another file than the open one."""
-        from midstream.pairing.request.mentions import with_at_paths
         from midstream.pairing.request.new_code import find_new_code
 
         files = self._state.files

@@ -14,6 +14,7 @@ from textual.widget import Widget
 from midstream.actions import ACTIONS, BY_ID, WRITING, Place
 from midstream.counting import counted
 from midstream.edits.hunks import HunkState
+from midstream.edits.structure import has_structure
 from midstream.errors import UserError
 from midstream.resources import config_path, tilde
 from midstream.settings import SETTINGS, change_file, resolve_settings
@@ -101,8 +102,6 @@ class Show(Controller):
 
     def marks(self) -> None:
         """Mark changed tokens, wherever their lines break, or the changed words of each line."""
-        from midstream.edits.structure import has_structure
-
         pane, view = self._pane, self._state.view
         by_tokens = not pane.strips.by_tokens
         pane.set_by_tokens(by_tokens)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from midstream.counting import counted
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError, UserError
+from midstream.pairing.request.mentions import NeedsConsentError
 from midstream.pairing.request.question import Question
 from midstream.pairing.review.feedback import NOTHING_TO_TELL
 from midstream.pairing.status import SessionState, Turn, TurnStatus
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from textual.worker import Worker
 
     from midstream.pairing.chat.plan import SessionPlan
-    from midstream.pairing.request.mentions import NeedsConsentError
     from midstream.pairing.request.target import Candidate
     from midstream.tui.review.converse import Converse
 
@@ -289,7 +289,6 @@ class Steer(Controller):
     ) -> None:
         """Show why an instruction could not be sent; a question gets its answers as numbers."""
         from midstream.pairing.request.kinds import NotAnEditError
-        from midstream.pairing.request.mentions import NeedsConsentError
         from midstream.pairing.request.scope import WrongLanguageError
         from midstream.pairing.request.target import MAX_CHOICES, TargetUnclearError
 
