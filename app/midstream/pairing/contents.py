@@ -19,10 +19,10 @@ from midstream.edits.documents import (
 )
 from midstream.edits.stand_ins import FileProperties, StandIn, is_whole, properties_of
 from midstream.errors import UserError
+from midstream.workspace.content import Entry, LinkTarget
 
 if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal
-    from midstream.workspace.content import Entry
 
 MAX_TEXT_BYTES: Final = 1_000_000
 """A larger file that another program has changed is reviewed as a whole, bytes."""
@@ -47,8 +47,6 @@ def decoded(path: str, data: bytes) -> SourceText:
     Raises:
         NotTextFileError: It is not text, or a symbolic link.
     """
-    from midstream.workspace.content import LinkTarget
-
     hint = "name a text file instead"
     if isinstance(data, LinkTarget):
         raise NotTextFileError(f"{path} is a symbolic link now", hint)
@@ -81,8 +79,6 @@ def stand_in(
         former: What it was so far.
         program: Whether it could be run while it was a text.
     """
-    from midstream.workspace.content import LinkTarget
-
     properties = FileProperties(
         bytes(entry.data), entry.executable, isinstance(entry.data, LinkTarget), entry.digest
     )
@@ -139,8 +135,6 @@ def whole_digest(text: SourceText, now: str | None) -> str | None:
 
 def as_entry(text: SourceText) -> Entry | None:
     """What a file is with this text, ``None`` for no file; raises as ``wanted_state``."""
-    from midstream.workspace.content import Entry, LinkTarget
-
     if text.missing:
         return None
     data = text.to_bytes()

@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from midstream.code.syntax import is_python
+from midstream.edits.hunks import HoldReason, HunkState
 from midstream.guard.correction import Correction, CorrectionRequest
 from midstream.guard.findings import Finding, Level
 from midstream.pairing.journal.entries import HoldEntry, ReleaseEntry
@@ -713,8 +714,6 @@ class Guard:
 
     def _hold_back(self, hunk: Hunk, finding: Finding) -> bool:
         """Hold a hunk back; False if it was accepted before the verdict."""
-        from midstream.edits.hunks import HoldReason
-
         why = HoldReason(finding.rule, finding.message)
         if hunk.state == _HELD and hunk.hold == why:
             return True
@@ -771,8 +770,6 @@ async def _findings_by_hunk(scanner: Scanner, proposal: FileProposal) -> dict[in
     Undecided and held-back hunks count as they are proposed, decided ones as they are decided.
     What the reviewed text has already is not found again.
     """
-    from midstream.edits.hunks import HunkState
-
     lines: list[str] = []
     reviewed: list[str] = []
     places: list[tuple[int, int, int]] = []

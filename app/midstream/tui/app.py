@@ -38,6 +38,7 @@ from midstream.tui.keymap import (
     teach_sequences,
 )
 from midstream.tui.notices import Notices
+from midstream.tui.output import prompt
 from midstream.tui.pages.sheet import SheetScreen
 from midstream.tui.review.screen import ReviewScreen
 from midstream.tui.services import Result, Themed
@@ -189,7 +190,6 @@ class MidstreamApp(App[None]):
         driver = super().get_driver_class()
         if not EAGER or sys.platform == "win32":
             return driver
-        from midstream.tui.output import prompt
 
         return prompt(driver)
 

@@ -17,9 +17,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from midstream import processes
+from midstream.code.outline import outline
 from midstream.counting import counted
+from midstream.edits.documents import NotTextError, SourceText
 from midstream.errors import UserError
 from midstream.workspace.paths import shown
+from midstream.workspace.repo import GitFailedError, find_repository, repository_trouble, run_git
 
 if TYPE_CHECKING:
     from midstream.responses.conversation import ToolCall
@@ -233,8 +236,6 @@ class ReadOnlyTools:
         return Looked(title, "\n".join(lines or ["No files."]))
 
     async def _symbols(self, given: str) -> Looked:
-        from midstream.code.outline import outline
-
         name, lines = await asyncio.to_thread(self._lines_of, given)
         found = (await asyncio.to_thread(outline, lines, name)).definitions
         told = "\n".join(f"{d.start + 1}-{d.stop} {d.kind} {d.name}" for d in found)
@@ -311,8 +312,6 @@ class ReadOnlyTools:
         return files | self._allowed
 
     def _lines_of(self, path: str) -> tuple[str, list[str]]:
-        from midstream.edits.documents import NotTextError, SourceText
-
         name = self._shown_name(path, asks=True)
         if not (self._workspace.root / name).is_file():
             raise _ToolRefusedError(
@@ -348,8 +347,6 @@ class ReadOnlyTools:
         return [f"{path}:{rest}" for path, _, rest in hits if path in shown]
 
     def _find(self, text: str, where: str) -> list[str]:
-        from midstream.edits.documents import NotTextError, SourceText
-
         found: list[str] = []
         end = time.monotonic() + SECONDS
         for path in sorted(self._shown_files()):
@@ -373,13 +370,6 @@ class ReadOnlyTools:
         return found
 
     async def _git(self, *arguments: str) -> str:
-        from midstream.workspace.repo import (
-            GitFailedError,
-            find_repository,
-            repository_trouble,
-            run_git,
-        )
-
         root = self._workspace.root
         # Elsewhere git compares any two files of the machine.
         if await asyncio.to_thread(find_repository, root) is None:

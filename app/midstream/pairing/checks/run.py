@@ -27,11 +27,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from midstream import processes
 from midstream.counting import counted
+from midstream.edits.documents import UnencodableError
+from midstream.edits.proposal import Overlay
 from midstream.errors import UserError
 from midstream.pairing.checks.findings import FailedPlace, FindingReader, plain
 from midstream.pairing.checks.permissions import is_permitted, permit
 from midstream.pairing.status import HunkDecided, SessionEvent, SessionStatus
 from midstream.resources import open_regular
+from midstream.workspace.copies import make_copy
 from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
@@ -351,8 +354,6 @@ class ProjectCheck:
 
     async def _copied(self, changes: Mapping[str, bytes | None]) -> FolderCopy:
         """The copy; if it is stopped or cancelled meanwhile, none is left."""
-        from midstream.workspace.copies import make_copy
-
         root, unwanted = self._workspace.root, lambda: self._stopped
         making = asyncio.create_task(asyncio.to_thread(make_copy, root, changes, unwanted))
         try:
@@ -500,9 +501,6 @@ def proposed_bytes(files: OpenFiles) -> dict[str, bytes | None]:
     Only of files with such hunks. Hunks that stream, conflict or are held back are left out, as
     are files whose encoding lacks a character of theirs.
     """
-    from midstream.edits.documents import UnencodableError
-    from midstream.edits.proposal import Overlay
-
     found: dict[str, bytes | None] = {}
     for path, proposal in files.items():
         overlay = Overlay(proposal)

@@ -27,15 +27,17 @@ from midstream.errors import UserError
 from midstream.pairing.contents import mode_changed
 from midstream.pairing.files.staged import StagedFile, Standing, held_content, standings
 from midstream.pairing.files.unified import CONTEXT
+from midstream.pairing.journal.journal import Replay, earlier_sessions
 from midstream.pairing.status import RepoChanged
 from midstream.resources import MAX_TEXT_BYTES, read_small
+from midstream.workspace.errors import GitError
 from midstream.workspace.paths import few_shown
+from midstream.workspace.repo import GitFailedError, recent_subjects, work_tree_changes
 
 if TYPE_CHECKING:
     from midstream.edits.origin import Origin
     from midstream.pairing.files.attention import Attention
     from midstream.pairing.files.open import OpenFiles
-    from midstream.pairing.journal.journal import Replay
     from midstream.pairing.status import SessionStatus
     from midstream.workspace.staging import (
         AcceptedChange,
@@ -446,8 +448,6 @@ class AcceptedChanges:
 
     async def recent(self) -> list[str]:
         """Subjects of the newest commits, newest first, as examples for a message."""
-        from midstream.workspace.repo import recent_subjects
-
         return await asyncio.to_thread(recent_subjects, self._root)
 
     async def stage(self, *paths: str) -> None:
@@ -494,7 +494,6 @@ class AcceptedChanges:
         Raises:
             GitError: As ``stage``.
         """
-        from midstream.workspace.errors import GitError
         from midstream.workspace.staging import unstage
 
         taken: list[Staged] = []
@@ -572,7 +571,6 @@ class AcceptedChanges:
                 staged change was not kept, the message is empty, or a hook refused;
                 ``output`` is everything that git wrote.
         """
-        from midstream.workspace.errors import GitError
         from midstream.workspace.staging import changed_by_hooks, commit_staged, staged_tree
 
         if self._closed:
@@ -614,8 +612,6 @@ class AcceptedChanges:
 
     async def _refuse_unkept(self) -> None:
         """Raise GitError if a staged change was not kept."""
-        from midstream.workspace.errors import GitError
-
         whose = await self._standings(programs=True)
         unkept = [path for path, one in whose.items() if one.standing is Standing.UNKEPT]
         if not unkept:
@@ -752,7 +748,6 @@ class EarlierChanges:
             apart: Files of which the current session knows better: it has accepted something in
                 them, or has found changes that wait for a decision.
         """
-        from midstream.workspace.repo import GitFailedError, work_tree_changes
         from midstream.workspace.staging import committed_file, last_clean
 
         try:
@@ -797,8 +792,6 @@ class EarlierChanges:
 
 def _sessions(root: Path, paths: Collection[str]) -> list[tuple[float, Replay]]:
     """Finished sessions whose journals name one of the files, with their ends, last used first."""
-    from midstream.pairing.journal.journal import Replay, earlier_sessions
-
     names = [json.dumps(path).encode() for path in paths]
     found: list[tuple[float, Replay]] = []
     left = MAX_READ_BYTES

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from midstream.codebase.syntax_check import breaks, where_broken
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.external import waiting_hunks
+from midstream.edits.hunk_store import UndecidableError
 from midstream.edits.hunks import HunkState, Obstacle, cuts_around, part_behind
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UsageError, UserError
@@ -33,6 +34,7 @@ from midstream.pairing.journal.entries import (
 )
 from midstream.pairing.journal.journal import SessionJournal
 from midstream.pairing.status import HunkDecided, SessionStatus
+from midstream.workspace.errors import StaleFileError
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -420,8 +422,6 @@ class Decisions:
         return await breaks(path, join_lines(text.lines), after)
 
     def _step(self, hunk_id: int, step: Callable[[], Sequence[Hunk]]) -> Sequence[Hunk]:
-        from midstream.edits.hunk_store import UndecidableError
-
         version = self.hunks.version
         try:
             hunks = step()
@@ -466,8 +466,6 @@ class Decisions:
         *,
         anyway: bool,
     ) -> tuple[int, ...]:
-        from midstream.edits.hunk_store import UndecidableError
-
         def take() -> Sequence[Hunk]:
             try:
                 hunks = move()
@@ -565,6 +563,4 @@ def _writes(entry: SessionEntry) -> bool:
 
 
 def _stale(error: UserError) -> bool:
-    from midstream.workspace.errors import StaleFileError
-
     return isinstance(error, StaleFileError)

@@ -30,6 +30,9 @@ from midstream.pairing.journal.entries import (
     WroteEntry,
 )
 from midstream.pairing.status import FileWritten, HunkDecided
+from midstream.workspace.content import is_link_digest
+from midstream.workspace.paths import folders_of
+from midstream.workspace.transaction import stale
 
 if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal
@@ -234,8 +237,6 @@ class FilesOnDisk:
         label: str,
     ) -> None:
         """Write files, and make them programs or not (blocking); all or none."""
-        from midstream.workspace.content import is_link_digest
-
         before = {path: self.digests[path] for path in batch}
         data = {
             path: None if entry is None else entry.data
@@ -298,9 +299,6 @@ class FilesOnDisk:
         Raises:
             UserError: It is not what it was, or the system refuses.
         """
-        from midstream.workspace.content import is_link_digest
-        from midstream.workspace.transaction import stale
-
         kept = wanted is None or is_link_digest(wanted)
         if kept or is_program(wanted) == is_program(before):
             return False
@@ -321,8 +319,6 @@ class FilesOnDisk:
 
 def _in_the_way(data: Mapping[str, bytes | None]) -> list[str]:
     """Files to delete where folders of others are to be, or that are in the place of others."""
-    from midstream.workspace.paths import folders_of
-
     gone = {path for path, new in data.items() if new is None}
     made = data.keys() - gone
     above = {folder for path in made for folder in folders_of(path)}

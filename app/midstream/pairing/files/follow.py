@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from midstream.edits.proposal import FileProposal
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
 from midstream.pairing.contents import (
@@ -34,11 +35,11 @@ from midstream.pairing.status import (
     SessionStatus,
 )
 from midstream.workspace.content import Entry
+from midstream.workspace.errors import MissingFileError
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
     from midstream.edits.hunks import Hunk
-    from midstream.edits.proposal import FileProposal
     from midstream.pairing.journal.journal import Replay
     from midstream.workspace.files import Workspace
     from midstream.workspace.staging import IndexEntry
@@ -98,8 +99,6 @@ class DiskFollower:
 
     def adopt(self, path: str, text: SourceText, entry: Entry | None) -> FileProposal:
         """Open a file that was just read; ``None``: it does not exist."""
-        from midstream.edits.proposal import FileProposal
-
         proposal = self.proposals[path] = FileProposal(path, text, self.hunks)
         self.disk.note(proposal, entry)
         self._status.emit(FileOpened(path))
@@ -107,8 +106,6 @@ class DiskFollower:
 
     async def compare_if_there(self, proposal: FileProposal) -> None:
         """Compare an open file with the disk, if it is not only proposed; raises as that."""
-        from midstream.workspace.errors import MissingFileError
-
         try:
             await self._compare(proposal)
         except MissingFileError:
@@ -130,8 +127,6 @@ class DiskFollower:
         Raises:
             UserError: The file is missing, unreadable, too large, or not text.
         """
-        from midstream.workspace.errors import MissingFileError
-
         path = proposal.path
         review = self.reviewing and reviewed is None
         entry = await asyncio.to_thread(self._workspace.current, path)
@@ -215,8 +210,6 @@ class DiskFollower:
 
         Arguments and result as those of ``_compare``.
         """
-        from midstream.workspace.errors import MissingFileError
-
         try:
             return await self._compare(self.proposals[path], reviewed)
         except UserError as error:

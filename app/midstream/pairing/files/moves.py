@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from midstream.edits.hunks import HunkState
+
 if TYPE_CHECKING:
     from midstream.edits.hunk_store import HunkStore
     from midstream.edits.hunks import Hunk
@@ -127,8 +129,6 @@ class Moves:
         return self._vanishing[1]
 
     def _find(self, gone_paths: frozenset[str]) -> list[FileMove]:
-        from midstream.edits.hunks import HunkState
-
         single = [
             hunks[0] for path in self._vanish() if len(hunks := self._hunks.for_path(path)) == 1
         ]

@@ -15,18 +15,22 @@ from dataclasses import asdict, dataclass, field, fields
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
+from msgspec import convert
+
+from midstream.edits.documents import NO_FILE, SourceText
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.hunks import HoldReason, HunkState
+from midstream.edits.stand_ins import FileProperties, StandIn
 from midstream.pairing.status import Turn
+from midstream.workspace.content import Entry, LinkTarget
 
 if TYPE_CHECKING:
     from typing import Self
 
     from _typeshed import DataclassInstance
 
-    from midstream.edits.documents import SourceText
-    from midstream.edits.hunk_store import HunkStore
     from midstream.edits.proposal import FileProposal
     from midstream.workspace.baseline import BaselineRecord
-    from midstream.workspace.content import Entry
 
 
 KINDS: Final[dict[str, type[SessionEntry]]] = {}
@@ -115,8 +119,6 @@ class Replayed:
     """
 
     def __init__(self) -> None:
-        from midstream.edits.hunk_store import HunkStore
-
         self.hunks: HunkStore = HunkStore()
         self.files: dict[str, FileProposal] = {}
         self.digests: dict[str, str | None] = {}
@@ -166,8 +168,6 @@ def _checked(kind: type[_Fields], data: Mapping[str, Any]) -> _Fields:
 
     Whoever may write the state folder may have written anything into a journal.
     """
-    from msgspec import convert
-
     made = convert(data, kind)
     if unknown := data.keys() - {known.name for known in fields(kind)}:
         raise ValueError(f"unknown fields {sorted(unknown)}")
@@ -246,8 +246,6 @@ class BaseEntry(SessionEntry):
         review: bool = False,
     ) -> Self:
         """The entry of a text that was read, or stands for what was read."""
-        from midstream.edits.stand_ins import StandIn
-
         data, executable = (b"", None) if entry is None else entry
         if digest is None or not isinstance(text, StandIn):
             lines = digest is None and not isinstance(text, StandIn)
@@ -278,9 +276,7 @@ class BaseEntry(SessionEntry):
         return entry
 
     def replay(self, state: Replayed) -> None:
-        from midstream.edits.documents import NO_FILE, SourceText
         from midstream.edits.proposal import FileProposal
-        from midstream.edits.stand_ins import FileProperties, StandIn
         from midstream.pairing.contents import content_part
 
         _check_names(self.path)
@@ -335,8 +331,6 @@ class BaselineEntry(SessionEntry):
         journal.append_later(self.kind, self._fields)
 
     def _fields(self) -> dict[str, Any]:
-        from midstream.workspace.content import LinkTarget
-
         there = {path: entry for path, entry in self.kept.items() if entry is not None}
         kept = dict.fromkeys(self.kept) | {path: _packed(e.data) for path, e in there.items()}
         links = [path for path, entry in there.items() if isinstance(entry.data, LinkTarget)]
@@ -346,8 +340,6 @@ class BaselineEntry(SessionEntry):
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
-        from midstream.workspace.content import Entry, LinkTarget
-
         written = _checked(_WrittenBaseline, data)
         _check_names(*written.kept)
         kept: dict[str, Entry | None] = {}
@@ -534,8 +526,6 @@ class DecideEntry(SessionEntry):
     note: str
 
     def replay(self, state: Replayed) -> None:
-        from midstream.edits.hunks import HunkState
-
         state.hunks.decide(self.ids, HunkState(self.state), self.note)
         state.open_step = self.kind
 
@@ -757,8 +747,6 @@ class DecideLinesEntry(SessionEntry):
     note: str
 
     def replay(self, state: Replayed) -> None:
-        from midstream.edits.hunks import HunkState
-
         decision = HunkState(self.state)
         state.hunks.decide_lines(self.id, self.start, self.stop, decision, self.note)
         state.open_step = self.kind
@@ -798,8 +786,6 @@ class HoldEntry(SessionEntry):
     message: str
 
     def replay(self, state: Replayed) -> None:
-        from midstream.edits.hunks import HoldReason
-
         state.hunks.hold_back(self.id, HoldReason(self.rule, self.message))
 
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from midstream.code.ai_comments import without_comments
 from midstream.code.outline import outline
 from midstream.codebase.related import FileLines, Related, RelatedCode
+from midstream.edits.hunks import HunkState
+from midstream.edits.proposal import Overlay
 from midstream.errors import UserError
 from midstream.pairing.request.additions import Addition
 from midstream.pairing.request.context import (
@@ -57,6 +59,7 @@ from midstream.pairing.request.target import (
     TargetUnclearError,
     find_target,
 )
+from midstream.responses.conversation import ToolCall, ToolOutput
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -148,8 +151,6 @@ class Conversation:
 
     def answered(self, written: Sequence[Entry], output: str) -> Conversation:
         """The conversation after the model called a tool, with the result of the last call."""
-        from midstream.responses.conversation import ToolCall, ToolOutput
-
         calls = [entry.call_id for entry in written if isinstance(entry, ToolCall)]
         outputs = [ToolOutput(call_id, _REPORTED_LAST) for call_id in calls[:-1]]
         return Conversation(
@@ -195,7 +196,6 @@ class Written:
     def masked(self) -> Written:
         """The same with credentials masked."""
         from midstream.guard.secrets import mask_text
-        from midstream.responses.conversation import ToolCall
 
         output = tuple(
             ToolCall(entry.call_id, entry.name, mask_text(entry.input))
@@ -263,7 +263,6 @@ class RequestBuilder:
             named += sorted(find_at_words(scope.said))
             left_out = tuple(LeftOut(name, "this model is given the lines only") for name in named)
             return Context((part,), model.context_length or DEFAULT_LIMIT, left_out)
-        from midstream.edits.proposal import Overlay
 
         text, subject = None, scope.subject
         line = target.start if question.cursor is None else question.cursor
@@ -364,8 +363,6 @@ class RequestBuilder:
             UnknownFileError: A name with ``@`` is not a file.
             UserError: The file cannot be read.
         """
-        from midstream.edits.proposal import Overlay
-
         said = await self.scopes.with_at_paths(question)
         mentioned = await self.scopes.mentioned(said)
         path, text, place = "", None, None
@@ -522,8 +519,6 @@ class RequestBuilder:
             path: The file that it is about.
             region: The lines that it may change: small models copy what they read about others.
         """
-        from midstream.edits.hunks import HunkState
-
         rejected = [
             hunk
             for hunk in self._files.hunks
@@ -565,8 +560,6 @@ class RequestBuilder:
             conversation: What the model was told before.
             written: What it wrote then.
         """
-        from midstream.responses.conversation import ToolCall
-
         if not any(isinstance(entry, ToolCall) for entry in written.output):
             return conversation.followed(written.text, self.with_rejections(said, path))
         output = self._with_decisions(said, written.hunk_ids)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
+from midstream.edits.hunks import HunkState
 from midstream.pairing.status import shown_tokens
 
 if TYPE_CHECKING:
@@ -216,8 +217,6 @@ MAX_HUNKS: Final = 8
 
 def decisions(hunks: Sequence[Hunk]) -> Part:
     """The user's decisions and their reasons."""
-    from midstream.edits.hunks import HunkState
-
     told: list[str] = []
     decided = [hunk for hunk in hunks if hunk.decided]
     for hunk in decided[-MAX_HUNKS:]:

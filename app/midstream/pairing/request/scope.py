@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 from midstream.code.languages import is_test, spelled
 from midstream.code.outline import outline
+from midstream.edits.documents import NO_FILE
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.proposal import FileProposal
 from midstream.errors import UserError
 from midstream.pairing.request.additions import Addition, find_addition, without_tests
 from midstream.pairing.request.go_methods import find_go_method
@@ -41,12 +44,12 @@ from midstream.pairing.request.target import (
     search_workspace,
 )
 from midstream.pairing.request.tests_home import home_of_tests
+from midstream.workspace.errors import MissingFileError
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from midstream.edits.documents import SourceText
-    from midstream.edits.proposal import FileProposal
     from midstream.pairing.files.open import OpenFiles
     from midstream.pairing.models.server import ServerLink
     from midstream.responses.model_info import ModelInfo
@@ -276,11 +279,6 @@ class ScopeFinder:
 
     async def _proposal(self, path: str, *, new: bool) -> FileProposal:
         """The file as it is on disk; one that is to be made is not opened before it is written."""
-        from midstream.edits.documents import NO_FILE
-        from midstream.edits.hunk_store import HunkStore
-        from midstream.edits.proposal import FileProposal
-        from midstream.workspace.errors import MissingFileError
-
         try:
             return await self._files.refreshed(path)
         except MissingFileError:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.pairing.request.context import Context, Part, estimate
 from midstream.pairing.request.prompts import forms_of
+from midstream.responses.conversation import RequestContent, ToolCall, ToolOutput
 
 if TYPE_CHECKING:
-    from midstream.responses.conversation import Entry, RequestContent
+    from midstream.responses.conversation import Entry
     from midstream.responses.stream import Stream
 
 KEPT: Final = 24
@@ -94,8 +95,6 @@ class Sent:
     @property
     def content(self) -> RequestContent:
         """What went out, or would."""
-        from midstream.responses.conversation import RequestContent
-
         asked = self.asked
         return asked if isinstance(asked, RequestContent) else asked.asked
 
@@ -107,8 +106,6 @@ class Sent:
     @property
     def counted(self) -> int:
         """Tokens as the server has counted them, 0 if it did not say."""
-        from midstream.responses.conversation import RequestContent
-
         return 0 if isinstance(self.asked, RequestContent) else self.asked.input_tokens
 
     @property
@@ -149,8 +146,6 @@ def _is_users(entry: Entry) -> bool:
 
 def _named(entry: Entry) -> tuple[str, str]:
     """The name and the text of a message, a call or its output."""
-    from midstream.responses.conversation import ToolCall, ToolOutput
-
     if isinstance(entry, ToolCall):
         return f"the model called {entry.name}", entry.input
     if isinstance(entry, ToolOutput):

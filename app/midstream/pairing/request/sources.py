@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
+from midstream.edits.documents import NotTextError, SourceText
 from midstream.errors import UserError
 from midstream.pairing.request.context import (
     CHARACTERS_PER_TOKEN,
@@ -24,6 +25,7 @@ from midstream.pairing.request.context import (
     estimate,
 )
 from midstream.pairing.request.mentions import AtPath, AtWord
+from midstream.workspace.repo import GitFailedError, files_diff, work_tree_changes
 
 if TYPE_CHECKING:
     from midstream.codebase.related import Excerpt, Related
@@ -221,7 +223,6 @@ def _whole(workspace: Workspace, path: str, room: int) -> str | None:
 def _changes(workspace: Workspace, left_out: list[LeftOut]) -> str:
     """The uncommitted changes of all files, and the names of new ones."""
     from midstream.guard.secrets import holds_secrets
-    from midstream.workspace.repo import GitFailedError, files_diff, work_tree_changes
 
     try:
         changed = work_tree_changes(workspace.root)
@@ -301,8 +302,6 @@ def _read(
 
 
 def _diff(workspace: Workspace, path: str) -> str:
-    from midstream.workspace.repo import files_diff
-
     return _masked(files_diff(workspace.root, [path]))
 
 
@@ -313,8 +312,6 @@ def _masked(text: str) -> str:
 
 
 def _decoded(data: bytes) -> str:
-    from midstream.edits.documents import NotTextError, SourceText
-
     try:
         return SourceText.from_bytes(data).text()
     except NotTextError:

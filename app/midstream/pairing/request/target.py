@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from rapidfuzz import fuzz, process
+
 from midstream.code.outline import (
     Definition,
     Outline,
@@ -619,8 +621,6 @@ def _which(outlined: Outline, mentions: Mentions, path: str, missing: str) -> Ta
 
 
 def _nearest(wanted: Sequence[str], names: Iterable[str]) -> tuple[str, ...]:
-    from rapidfuzz import fuzz, process
-
     by_last: dict[str, str] = {}
     for name in sorted(names):
         by_last.setdefault(name.rpartition(".")[2], name)

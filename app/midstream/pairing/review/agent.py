@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 from midstream.errors import UserError
 from midstream.pairing.chat.entries import Herald, packed, unpacked
+from midstream.pairing.journal.entries import AgentEntry
 from midstream.pairing.request.sent import SentKind, SentLog
 from midstream.pairing.status import ConversationHeard
+from midstream.responses.conversation import RequestContent
 
 if TYPE_CHECKING:
     from midstream.agents.catalogue import KnownAgent
     from midstream.agents.messages import AgentChoice, ChoiceValue
     from midstream.pairing.files.put_backs import RecentWrites
-    from midstream.pairing.journal.entries import AgentEntry
     from midstream.pairing.journal.journal import SessionJournal
     from midstream.pairing.review.agent_conversation import AgentConversation
     from midstream.pairing.review.external import ExternalReview
@@ -282,8 +283,6 @@ class AgentPartner:
             self._next()
 
     def _note_sent(self, conversation: AgentConversation, said: str, message: str) -> None:
-        from midstream.responses.conversation import RequestContent
-
         asked = RequestContent(messages=(("user", message),))
         self._sent.note(SentKind.MESSAGE, said, conversation.title, asked)
 
@@ -302,7 +301,5 @@ class AgentPartner:
 
 def _entry(conversation: AgentConversation, begin: int = 0) -> AgentEntry:
     """What continues a conversation later, with what was said from an entry on."""
-    from midstream.pairing.journal.entries import AgentEntry
-
     said = packed(conversation.entries[begin:])
     return AgentEntry(conversation.agent.key, conversation.session_id, said)

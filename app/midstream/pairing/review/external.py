@@ -27,6 +27,8 @@ from midstream.pairing.status import (
     WatchingChanged,
 )
 from midstream.workspace.paths import folders_of, shown
+from midstream.workspace.repo import repo_status
+from midstream.workspace.watch import REPO_CHANGED, Watcher
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from midstream.workspace.baseline import Baseline, BaselineRecord
     from midstream.workspace.repo import RepoStatus
     from midstream.workspace.snapshot import Snapshot
-    from midstream.workspace.watch import Watcher
 
 REPO_DELAY_S: Final = 0.15
 """Changes within this time cause one look at the repository."""
@@ -398,8 +399,6 @@ class ExternalChanges:
             self._timer.cancel()
 
     async def _watch(self) -> None:
-        from midstream.workspace.watch import REPO_CHANGED, Watcher
-
         watcher = self._watcher = Watcher(
             self._files.workspace, lambda: self._status.emit(WatchingChanged()), self._status.warn
         )
@@ -435,8 +434,6 @@ class ExternalChanges:
         self._spawn(self._read_repo())
 
     async def _read_repo(self) -> None:
-        from midstream.workspace.repo import repo_status
-
         status = await asyncio.to_thread(repo_status, self._files.workspace.root)
         if status != self.repo:
             self.repo = status

@@ -16,8 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
+from midstream.edits.documents import NO_FILE, join_lines
+from midstream.edits.hunks import HunkState
 from midstream.errors import UserError
+from midstream.pairing.review.feedback import verdict
 from midstream.pairing.status import AgentWaits, ReviewSwitched, SessionEvent
+from midstream.workspace.errors import MissingFileError
 from midstream.workspace.paths import few_shown, shown
 
 if TYPE_CHECKING:
@@ -253,7 +257,6 @@ class EditGate:
     def _plan(self, event: HookEvent) -> tuple[PlannedFile, ...]:
         """What a call does now (blocking)."""
         from midstream.edits.agent_input import planned
-        from midstream.workspace.errors import MissingFileError
 
         def read(name: str) -> bytes | None:
             try:
@@ -277,8 +280,6 @@ class EditGate:
     async def _opened(self, event: HookEvent, file: PlannedFile) -> FileProposal:
         """The proposal of a file over what is on disk; the caller holds the lock."""
         from midstream.edits.agent_input import UnplacedError
-        from midstream.edits.documents import NO_FILE
-        from midstream.workspace.errors import MissingFileError
 
         path = await asyncio.to_thread(self._name, event, file.path)
         try:
@@ -305,7 +306,6 @@ class EditGate:
         """The answer to a call whose hunks are decided."""
         from midstream.agents.hooks import allow, deny
         from midstream.edits.agent_input import UnplacedError, planned, rewritten
-        from midstream.pairing.review.feedback import verdict
 
         async with self._files.lock:
             wanted = [await self._outcome(call, event, one) for one in proposed]
@@ -388,8 +388,6 @@ class EditGate:
 
 
 def _in_conflict(hunks: Iterable[Hunk]) -> bool:
-    from midstream.edits.hunks import HunkState
-
     return any(hunk.state is HunkState.CONFLICT for hunk in hunks)
 
 
@@ -398,6 +396,4 @@ def _path(file: PlannedFile) -> str:
 
 
 def _data(lines: tuple[str, ...] | None) -> bytes | None:
-    from midstream.edits.documents import join_lines
-
     return None if lines is None else join_lines(lines).encode()

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from midstream.errors import UserError
+from midstream.pairing.journal.entries import TitlesEntry
 from midstream.pairing.request.context import hunk_lines
 from midstream.pairing.request.prompts import TITLE_INSTRUCTIONS
 from midstream.pairing.request.sent import SentKind, SentLog
@@ -68,7 +69,6 @@ class GroupTitles:
             NotAnEditError: The model answers no questions.
             UserError: No model can be reached, or it has not answered.
         """
-        from midstream.pairing.journal.entries import TitlesEntry
         from midstream.pairing.request.kinds import check_answers
 
         await self._server.ready()

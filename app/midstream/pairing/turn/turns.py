@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
+from midstream.edits.proposal import Overlay
 from midstream.errors import UserError
 from midstream.pairing.chat.chat import Chat
 from midstream.pairing.chat.plan import SessionPlan
@@ -192,7 +193,6 @@ class Turns(Sequence[Turn]):
 
     async def _edits_of(self, block: CodeBlock, home: str | None) -> str | None:
         """The edits that a block of code stands for, ``None`` if it does not say."""
-        from midstream.edits.proposal import Overlay
         from midstream.pairing.chat.code_blocks import as_edits, as_new_file
 
         workspace = self._files.workspace

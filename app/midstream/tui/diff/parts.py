@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from midstream.edits.hunks import Hunk
+from midstream.edits.intraline import pair_lines
 from midstream.edits.rows import RowKind
 from midstream.tui.diff.view import FileView
 
@@ -89,8 +90,6 @@ def cut_at(view: FileView, y: int) -> tuple[Hunk, Place] | None:
 
     Lines that replace each other stay together.  ``None`` where nothing would lie before the cut.
     """
-    from midstream.edits.intraline import pair_lines
-
     parts = parts_in(view, y, y + 1)
     if not parts:
         return None
