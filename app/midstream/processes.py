@@ -217,7 +217,7 @@ def run(
     _blocking.add(process.pid)
     with _closed(process.stdin), _closed(process.stdout), _closed(process.stderr):
         try:
-            watch = _Watch(process.pid, stuck_after, stop)
+            watch = _Watchdog(process.pid, stuck_after, stop)
             output, errors, cut = _talk(process, stdin, time.monotonic() + timeout, limit, watch)
             if cut:
                 signal_group(process.pid, SIGKILL)
@@ -240,8 +240,8 @@ class StuckError(TimeoutError):
     """A process sleeps and is not woken."""
 
 
-class _Watch:
-    """Whether a process does anything, and is wanted."""
+class _Watchdog:
+    """Tells whether a process still works, and whether it is still wanted."""
 
     def __init__(self, pid: int, stuck_after: float | None, stop: threading.Event | None) -> None:
         self._tasks = Path(f"/proc/{pid}/task")
@@ -285,7 +285,7 @@ def _closed(pipe: IO[bytes] | None) -> Generator[None]:
 
 
 def _talk(
-    process: subprocess.Popen[bytes], stdin: bytes, deadline: float, limit: int, watch: _Watch
+    process: subprocess.Popen[bytes], stdin: bytes, deadline: float, limit: int, watch: _Watchdog
 ) -> tuple[bytes, bytes, bool]:
     """Write the input and read both outputs, until they end or nobody is left to write them."""
     assert process.stdout is not None

@@ -167,7 +167,7 @@ async def test_recent_commits_are_one_line_where_it_is_narrow_and_read_once(
         calls.append(root)
         return recent_subjects(root, limit)
 
-    monkeypatch.setattr("midstream.workspace.repo.recent_subjects", recent)
+    monkeypatch.setattr("midstream.pairing.files.commit.recent_subjects", recent)
     async with on_stage(repo, size=(80, 24)) as stage:
         await answered(stage)
         await accepted(stage, 1)

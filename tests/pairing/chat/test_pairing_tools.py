@@ -17,7 +17,6 @@ from midstream.pairing.chat.tools import Looked, ReadOnlyTools
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.responses.conversation import ToolCall
-from midstream.workspace import repo
 from midstream.workspace.files import Workspace
 from midstream.workspace.repo import run_git
 from tests.helpers.hosted import Hosted
@@ -455,7 +454,7 @@ async def test_what_git_writes_is_cut_as_it_comes(
         lengths.append(len(out))
         return out
 
-    monkeypatch.setattr(repo, "run_git", counting)
+    monkeypatch.setattr(tools, "run_git", counting)
     monkeypatch.setattr(tools, "MAX_BYTES", 30_000)
     for name in "abcd":
         (root / f"{name}.py").write_text("one = 1\n" * 3_000)
@@ -530,7 +529,7 @@ async def test_git_is_given_no_longer_than_the_tool(
             given.append(more.get("timeout"))
         return run_git(folder, arguments, **more)
 
-    monkeypatch.setattr(repo, "run_git", noted)
+    monkeypatch.setattr(tools, "run_git", noted)
     assert ": start" in await look(looking, "git_log")
     assert given == [tools.SECONDS]
 

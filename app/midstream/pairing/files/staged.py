@@ -50,7 +50,7 @@ class StagedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _StagedQuestion:
     """A staged file that is to be compared with what was kept of it, away from the event loop.
 
     Attributes:
@@ -118,7 +118,7 @@ async def standings(
     }
     known = [*ours, follower.staged]
     found: dict[str, StagedFile] = {}
-    questions: list[_Question] = []
+    questions: list[_StagedQuestion] = []
     for path, entry in sorted(entries.items()):
         expected = any(path in one and one[path] == entry for one in known)
         if expected or not (follower.reviewing or path in doubtful):
@@ -129,7 +129,7 @@ async def standings(
             proposal = files.get(path)
             reviewed = None if proposal is None else proposal.reviewed()
             program = None if proposal is None else proposal.accepted_programs()[1]
-            questions.append(_Question(path, entry, reviewed, program, path in doubtful))
+            questions.append(_StagedQuestion(path, entry, reviewed, program, path in doubtful))
 
     def answers() -> dict[str, StagedFile]:
         return {question.path: question.answer(root, programs=programs) for question in questions}

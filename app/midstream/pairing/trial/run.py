@@ -51,7 +51,7 @@ class TrialResult:
     seconds: float
 
 
-class _Watch(Sink):
+class _TrialWatch(Sink):
     """Notes how a model is asked, and when its first text comes."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ async def _one(
 ) -> TrialResult:
     for name, text in request.project.items():
         (root / name).write_text(text, "utf-8")
-    watch, verdict, why, doubt = _Watch(), "", "", ""
+    watch, verdict, why, doubt = _TrialWatch(), "", "", ""
     # Written in any case, to see whether it is right.
     question = Question(request.ask, request.file or None, request.cursor)
     job = Job(root, question, apply=True, unsure=True, anyway=True)
