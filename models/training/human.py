@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from midstream.edits.request import RegionRequest, render_request
-from midstream.engine.model import load_model
+from midstream.engine.loading import load_model
 from midstream.engine.types import GenerateRequest, Message, TextModel
 from midstream.errors import UserError
 

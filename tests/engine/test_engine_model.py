@@ -7,23 +7,21 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import onnxruntime
 import pytest
 
 from midstream.edits.request import RegionRequest, render_follow_up, render_request
 from midstream.engine import model as models
 from midstream.engine.folder import read_folder
+from midstream.engine.loading import load_model
 from midstream.engine.loop import ModelGeneration
-from midstream.engine.model import (
-    OnnxModel,
-    Preparation,
-    PromptTooLongError,
-    load_model,
-)
+from midstream.engine.model import OnnxModel, Preparation, PromptTooLongError
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
 from tests.helpers.endless_graph import make_endless
 from tests.helpers.folders import SAMPLE, write_folder
 from tests.helpers.tiny import random_weights, reference_logits
+from tests.helpers.waiting import PATIENCE_S
 
 REGION = SAMPLE.lstrip("\n")
 
@@ -58,6 +56,28 @@ def test_greedy_text_is_the_reference_models(tmp_path: Path) -> None:
     assert len(sequence) > count
     for row in range(count - 1, len(sequence) - 1):
         assert logits[row].argmax() == sequence[row + 1]
+
+
+def test_other_work_is_done_while_the_graph_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_folder(tmp_path)
+    may_open, opened = threading.Event(), []
+    begin = onnxruntime.InferenceSession
+
+    def session(*arguments: object, **options: object) -> object:
+        assert may_open.wait(PATIENCE_S)
+        opened.append(begin(*arguments, **options))
+        return opened[-1]
+
+    def meanwhile() -> None:
+        assert not opened
+        may_open.set()
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", session)
+    model = load_model(tmp_path, threads=1, meanwhile=meanwhile)
+    assert opened
+    assert sum(piece.tokens for piece in model.start(ask(max_output_tokens=3))) == 3
 
 
 def test_the_interface_is_what_the_server_knows(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from midstream.engine.model import load_model
+from midstream.engine.loading import load_model
 from models.training.corpus import HELD_OUT, is_permissive
 from models.training.human import LEFT_ALONE, HumanEdit, Report, ask, judge, load
 

@@ -70,6 +70,38 @@ async def test_each_start_has_its_own_token_and_listens_on_loopback_alone(
     assert all(token is not None and len(token) >= 22 for token in tokens)
 
 
+async def test_a_child_that_was_launched_is_the_one_that_serves(
+    script: Path, tmp_path: Path
+) -> None:
+    server = EmbeddedServer(ModelSource(replay=script), state_dir=tmp_path)
+    await server.launch()
+    launched = server.process
+    assert launched is not None
+    with pytest.raises(UnavailableError, match="running already"):
+        await server.launch()
+    try:
+        client = Client(await server.start())
+        assert server.process is launched
+        await client.connect()
+        await client.close()
+        with pytest.raises(UnavailableError, match="running already"):
+            await server.start()
+    finally:
+        await server.close()
+    assert gone(launched.pid)
+
+
+async def test_a_child_that_was_launched_and_is_not_needed_ends(
+    script: Path, tmp_path: Path
+) -> None:
+    server = EmbeddedServer(ModelSource(replay=script), state_dir=tmp_path)
+    await server.launch()
+    launched = server.process
+    assert launched is not None
+    await server.close()
+    assert gone(launched.pid)
+
+
 async def test_it_serves_with_a_token_that_is_not_on_its_command_line(
     script: Path, tmp_path: Path
 ) -> None:
@@ -222,9 +254,9 @@ async def test_a_model_that_never_loads_leaves_no_process(
     begun: list[int] = []
     greet = server._greet
 
-    async def watched(process: Process, token: str) -> object:
+    async def watched(process: Process) -> object:
         begun.append(process.pid)
-        return await greet(process, token)
+        return await greet(process)
 
     monkeypatch.setattr(server, "_greet", watched)
     with pytest.raises(UnavailableError, match="did not start within 3 seconds"):

@@ -7,7 +7,7 @@ import asyncio
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
     from midstream.edits.hunks import Hunk
     from midstream.pairing.files.unified import UnifiedDiff
-    from midstream.pairing.headless import Job, Outcome
+    from midstream.pairing.headless import Outcome, Sink
+    from midstream.pairing.request.question import Question
     from midstream.pairing.status import PromptReading, Turn
+    from midstream.settings import Settings
 
 _LINES = re.compile(r"^(?P<file>.+?):(?P<first>\d+)(?:-(?P<last>\d+))?$")
 
@@ -69,30 +71,47 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: What went wrong; nothing was written.
     """
-    from midstream.pairing.headless import run_job
     from midstream.settings import load_settings
 
-    job = replace(
-        read_job(options.file, options.message, apply=options.apply),
-        unsure=options.unsure,
-        anyway=options.anyway,
-        everywhere=options.everywhere,
-    )
-    settings = with_options(load_settings(job.root), options)
+    root, question = read_question(options.file, options.message)
+    settings = with_options(load_settings(root), options)
     sink = JsonSink() if options.json else DiffSink()
-    outcome = asyncio.run(run_job(job, sink, settings=settings, replay=options.replay))
+    outcome = asyncio.run(_carry_out(root, question, options, settings, sink))
     sink.ended(outcome)
     doubtful = bool(outcome.unsure or outcome.left) and not options.unsure
     return 1 if outcome.refused or doubtful else 0
 
 
-def read_job(file: str, instruction: str, *, apply: bool) -> Job:
-    """The job that a command line describes.
+async def _carry_out(
+    root: Path, question: Question, options: argparse.Namespace, settings: Settings, sink: Sink
+) -> Outcome:
+    from midstream.pairing.models.server import ServerLink
+
+    server = ServerLink(settings, replay=options.replay)
+    try:
+        await server.launch()  # Its model loads while the rest is imported.
+        await asyncio.to_thread(import_module, "midstream.pairing.headless")
+        from midstream.pairing.headless import Job, run_job
+
+        job = Job(
+            root,
+            question,
+            apply=options.apply,
+            unsure=options.unsure,
+            anyway=options.anyway,
+            everywhere=options.everywhere,
+        )
+        return await run_job(job, sink, settings=settings, server=server)
+    finally:
+        await server.close()
+
+
+def read_question(file: str, instruction: str) -> tuple[Path, Question]:
+    """The folder and the instruction that a command line names.
 
     Raises:
         UsageError: The file does not exist, or the lines are not a range.
     """
-    from midstream.pairing.headless import Job
     from midstream.pairing.request.question import Question
 
     path, first, last = Path(file), None, None
@@ -103,13 +122,13 @@ def read_job(file: str, instruction: str, *, apply: bool) -> Job:
         if first < 1 or (last is not None and last < first):
             raise UsageError(f"{file} has no valid lines; write FILE:FIRST-LAST, counted from 1.")
     if path.is_dir():
-        return Job(path, Question(instruction), apply)
+        return path, Question(instruction)
     if not path.exists():
         raise UsageError(f"There is no file {path}; name one that exists.")
     root, rel = opened_by(path.resolve())
     cursor = first - 1 if first is not None and last is None else None
     selection = (first - 1, last) if first is not None and last is not None else None
-    return Job(root, Question(instruction, rel, cursor, selection), apply)
+    return root, Question(instruction, rel, cursor, selection)
 
 
 class DiffSink:

@@ -27,9 +27,7 @@ from midstream.engine.graph import (
     DEVICES,
     GraphIO,
     GraphTensor,
-    default_threads,
-    open_session,
-    packed_graph,
+    Opening,
     read_graph_io,
     reason,
 )
@@ -98,6 +96,7 @@ class Decoder:
     Attributes:
         io: The graph's interface.
         context_length: Most rows the cache may hold.
+        provider: Where it runs, a key of ``graph.PROVIDERS``.
         threads: Threads inside one operator.
         vocab: Size of the vocabulary.
         shared: Whether past and present are one buffer.
@@ -117,6 +116,7 @@ class Decoder:
         *,
         provider: str = "cpu",
         threads: int | None = None,
+        opening: Opening | None = None,
         device: str | None = None,
     ) -> None:
         """Load a folder's graph and find out how its cache works.
@@ -125,17 +125,19 @@ class Decoder:
             folder: The model folder.
             provider: A key of ``graph.PROVIDERS``.
             threads: Threads inside one operator; None chooses by the graph's size.
+            opening: The folder's graph where it is being opened already, with provider and threads
+                of its own.
             device: Bind the cache as this device's regardless of the provider (for tests: "cpu").
 
         Raises:
-            ModelFolderError, UnavailableError: As in ``open_session`` and ``read_graph_io``.
+            ModelFolderError, UnavailableError: As in ``Opening`` and ``read_graph_io``.
         """
+        opening = opening or Opening(folder, provider=provider, threads=threads)
         self._ort: Any = import_module("onnxruntime")
-        self.threads = threads or default_threads(folder)
-        graph = packed_graph(folder, provider=provider, threads=self.threads)
-        self.packed = graph is not None
+        self.provider, self.threads = opening.provider, opening.threads
+        self.packed = opening.packed
         self._queries = folder.cache_shape.queries if folder.cache_shape else 0
-        self._session = open_session(folder, provider=provider, threads=self.threads, graph=graph)
+        self._session = opening.session()
         self.io: GraphIO = read_graph_io(
             folder, self._session.get_inputs(), self._session.get_outputs()
         )
@@ -143,10 +145,10 @@ class Decoder:
         self._probe(folder)
         self.runtime_s = 0.0
         # On a busy machine a thread's own time says what rows cost, the wall's what else there was.
-        self._clock = time.thread_time if provider in ("cpu", "wafer") else time.perf_counter
+        self._clock = time.thread_time if self.provider in ("cpu", "wafer") else time.perf_counter
         self.row_cost = RowCost()
         self.written = 0
-        device = device or DEVICES.get(provider)
+        device = device or DEVICES.get(self.provider)
         self._on_host = device is None
         self._cache: CacheMemory = (
             HostCache(self.io.cache, shared=self.shared)

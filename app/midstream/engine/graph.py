@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -86,52 +87,78 @@ def packed_graph(folder: ModelFolder, *, provider: str, threads: int) -> bytes |
     return pack_attention(folder.graph, tokens=tokens, threads=threads)
 
 
-def open_session(
-    folder: ModelFolder, *, provider: str, threads: int, graph: bytes | None = None
-) -> Any:
-    """Open a folder's graph in ONNX Runtime.
+class Opening:
+    """A folder's graph on its way into ONNX Runtime.
 
-    Args:
-        folder: The model folder.
+    A thread opens it, which mostly packs weights and leaves Python free for other work.
+
+    Attributes:
         provider: A key of ``PROVIDERS``.
         threads: Threads inside one operator.
-        graph: The graph to run in place of the folder's, with the weights of that
-            (``packed_graph``).
-
-    Raises:
-        UnavailableError: The provider is unknown, or the installed onnxruntime lacks it.
-        ModelFolderError: The graph cannot be loaded.
+        packed: Whether attention is packed (``packed_graph``).
     """
-    runtime: Any = import_module("onnxruntime")
-    wanted = PROVIDERS.get(provider)
-    offered: list[str] = [*runtime.get_available_providers(), PROVIDERS["wafer"]]
-    if wanted is None or wanted not in offered:
-        names = ", ".join(key for key, value in PROVIDERS.items() if value in offered)
-        raise UnavailableError(
-            f'The installed onnxruntime offers no provider "{provider}"; it has {names}.'
-        )
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    # Errors come as exceptions; on stderr they would tear the screen.
-    options.log_severity_level = 4
-    # Threads wait for each other and for the next run spinning, 25 ms long, which is the default:
-    # asleep between runs they are woken late where other work keeps the cores busy (measured with 2
-    # threads and 20 million parameters on two such cores: steps of 1.6 to 6 ms instead of 0.9).
-    # Every tensor in memory of its own: it is given back all the same, and a step that is mostly
-    # small operators takes 2 to 3 % less time (measured with 4 million parameters).
-    options.enable_mem_reuse = False
-    names = [wanted] if wanted == PROVIDERS["cpu"] else [wanted, PROVIDERS["cpu"]]
-    try:
+
+    def __init__(
+        self, folder: ModelFolder, *, provider: str = "cpu", threads: int | None = None
+    ) -> None:
+        """Begin.
+
+        Args:
+            folder: The model folder.
+            provider: A key of ``PROVIDERS``.
+            threads: Threads inside one operator; None chooses by the graph's size.
+
+        Raises:
+            UnavailableError: The provider is unknown, or the installed onnxruntime lacks it.
+        """
+        self.provider = provider
+        self.threads = threads or default_threads(folder)
+        self._graph = folder.graph
+        graph = packed_graph(folder, provider=provider, threads=self.threads)
+        self.packed = graph is not None
+        runtime: Any = import_module("onnxruntime")
+        wanted = PROVIDERS.get(provider)
+        offered: list[str] = [*runtime.get_available_providers(), PROVIDERS["wafer"]]
+        if wanted is None or wanted not in offered:
+            names = ", ".join(key for key, value in PROVIDERS.items() if value in offered)
+            raise UnavailableError(
+                f'The installed onnxruntime offers no provider "{provider}"; it has {names}.'
+            )
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = self.threads
+        options.inter_op_num_threads = 1
+        # Errors come as exceptions; on stderr they would tear the screen.
+        options.log_severity_level = 4
+        # Threads wait for each other and for the next run spinning, 25 ms long, which is the
+        # default: asleep between runs they are woken late where other work keeps the cores busy
+        # (measured with 2 threads and 20 million parameters on two such cores: steps of 1.6 to 6 ms
+        # instead of 0.9). Every tensor in memory of its own: it is given back all the same, and a
+        # step that is mostly small operators takes 2 to 3 % less time (measured with 4 million
+        # parameters).
+        options.enable_mem_reuse = False
+        if graph is not None:
+            options.add_session_config_entry(WEIGHTS_FOLDER, str(folder.graph.parent))
+        session = runtime.InferenceSession
         if provider == "wafer":
             from midstream.wafer.session import InferenceSession
 
-            return InferenceSession(str(folder.graph), options, providers=names)
-        if graph is not None:
-            options.add_session_config_entry(WEIGHTS_FOLDER, str(folder.graph.parent))
-        return runtime.InferenceSession(graph or str(folder.graph), options, providers=names)
-    except Exception as error:
-        raise ModelFolderError(_load_fault(folder.graph, error)) from error
+            session = InferenceSession
+        names = [wanted] if wanted == PROVIDERS["cpu"] else [wanted, PROVIDERS["cpu"]]
+        pool = ThreadPoolExecutor(1, thread_name_prefix="open")
+        source = graph or str(folder.graph)
+        self._opened = pool.submit(session, source, options, providers=names)
+        pool.shutdown(wait=False)
+
+    def session(self) -> Any:
+        """Wait for the session.
+
+        Raises:
+            ModelFolderError: The graph cannot be loaded.
+        """
+        try:
+            return self._opened.result()
+        except Exception as error:
+            raise ModelFolderError(_load_fault(self._graph, error)) from error
 
 
 def usable_cores() -> int:

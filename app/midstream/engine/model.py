@@ -12,20 +12,18 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 
-from midstream.engine import huge_pages
 from midstream.engine.cache_memory import SPARE_BYTES, available_bytes, rows_that_fit, spelled
 from midstream.engine.decoder import Decoder
-from midstream.engine.folder import Drafting, ModelFolder, graph_files, read_folder
-from midstream.engine.graph import usable_cores
+from midstream.engine.folder import Drafting, ModelFolder, graph_files
+from midstream.engine.graph import Opening, usable_cores
 from midstream.engine.loop import ModelGeneration, ReadingSpeed, Runtime
 from midstream.engine.plan import EncodedRequest, PromptError
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.prefix_files import PrefixFiles
 from midstream.engine.prompts import prompt_style, require_vocabulary
 from midstream.engine.sampling import Sampler
-from midstream.engine.types import FinishReason, GenerateRequest, Piece, TextModel, Usage
+from midstream.engine.types import FinishReason, GenerateRequest, Piece, Usage
 
 
 class Preparation:
@@ -136,6 +134,7 @@ class OnnxModel:
         provider: str = "cpu",
         threads: int | None = None,
         kept_bytes: int = 0,
+        opening: Opening | None = None,
     ) -> None:
         """Load the graph and what turns requests into tokens.
 
@@ -145,14 +144,18 @@ class OnnxModel:
             threads: Threads inside one operator; None for the cores this process may use.
             kept_bytes: Bytes on disk for what it has read; 0 keeps nothing. Edit models read little
                 and keep nothing.
+            opening: The folder's graph where it is being opened already, with provider and threads
+                of its own.
 
         Raises:
             ModelFolderError: The sentence names the file or graph input at fault.
             UnavailableError: The installed onnxruntime lacks that provider.
         """
         self.folder = folder
-        self._style = prompt_style(folder)
-        self.decoder = Decoder(folder, provider=provider, threads=threads)
+        opening = opening or Opening(folder, provider=provider, threads=threads)
+        self._style = prompt_style(folder)  # While the graph is opened.
+        self.decoder = Decoder(folder, opening=opening)
+        provider = self.decoder.provider
         self.exact = folder.drafting is not None and self.decoder.causal
         self.drafting: Drafting | None = folder.drafting if self.exact else None
         require_vocabulary(folder, self._style, self.decoder.vocab)
@@ -284,17 +287,3 @@ class OnnxModel:
                 self.cache.keep_on_disk()
                 self.cache.clear()
             self._turn.release()
-
-
-def load_model(
-    folder: Path, *, provider: str = "cpu", threads: int | None = None, kept_bytes: int = 0
-) -> TextModel:
-    """Load a model folder in ONNX Runtime GenAI, Optimum or transformers.js layout.
-
-    Its memory is moved into huge pages in the background. Arguments and errors are those of
-    ``OnnxModel``.
-    """
-    described = read_folder(folder)
-    model = OnnxModel(described, provider=provider, threads=threads, kept_bytes=kept_bytes)
-    huge_pages.collapse_in_background()
-    return model

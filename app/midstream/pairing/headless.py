@@ -33,6 +33,7 @@ from midstream.pairing.turn.checks import look_at_each
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
     from midstream.edits.hunks import Hunk
+    from midstream.pairing.models.server import ServerLink
     from midstream.pairing.request.question import Question
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
@@ -158,8 +159,9 @@ async def run_job(
     settings: Settings,
     endpoint: Endpoint | None = None,
     replay: Path | None = None,
+    server: ServerLink | None = None,
 ) -> Outcome:
-    """Run one instruction to its end.
+    """Run one instruction to its end; arguments are those of ``PairingSession.open``.
 
     Raises:
         UserError: It failed; nothing was written.
@@ -169,6 +171,7 @@ async def run_job(
         settings=settings,
         endpoint=endpoint,
         replay=replay,
+        server=server,
         journal=False,
         watch=False,
     )

@@ -126,8 +126,7 @@ class PairingSession:
         workspace: Workspace,
         settings: Settings,
         *,
-        endpoint: Endpoint | None,
-        script: Path | None,
+        server: ServerLink,
         journal: SessionJournal,
         resumed: Replay,
         drafts: Drafts | None,
@@ -138,9 +137,8 @@ class PairingSession:
         self._settings = settings
         self.hunks: HunkStore = resumed.hunks
         self.status = SessionStatus()
-        self.server = ServerLink(
-            settings, endpoint=endpoint, replay=script, state=state_dir, on_lost=self._server_ended
-        )
+        self.server = server
+        server.connect(self._server_ended)
         self.journal = journal
         self.drafts = drafts
         self._state_dir = state_dir
@@ -246,6 +244,7 @@ class PairingSession:
         settings: Settings,
         endpoint: Endpoint | None = None,
         replay: Path | None = None,
+        server: ServerLink | None = None,
         journal: bool = True,
         resume: Path | None = None,
         watch: bool = True,
@@ -261,9 +260,12 @@ class PairingSession:
             settings: The user's settings.
             endpoint: A server to use instead of the configured or embedded one.
             replay: A script for the embedded server to play instead of running a model.
+            server: A link for these settings that was launched already, in place of ``endpoint``
+                and ``replay``; the session closes it.
             journal: Whether to keep a journal; ``settings.journal`` must allow it as well.
             resume: The journal of an earlier session of this root to continue.
-            watch: Whether to follow changes by other programs and the state of the repository.
+            watch: Whether to follow changes by other programs and the state of the repository, and
+                to load ahead what the first turn needs.
             review: Whether those changes, and what is not staged yet, wait for decisions.
             agent: A coding agent to start; the model server then waits until it is needed.
             snapshot: The range of commits whose files ``root`` has.  It is reviewed, read-only.
@@ -296,15 +298,14 @@ class PairingSession:
         session = cls(
             workspace,
             settings,
-            endpoint=endpoint,
-            script=replay,
+            server=server or ServerLink(settings, endpoint=endpoint, replay=replay),
             journal=written,
             resumed=resumed or Replay(),
             drafts=None if create is None else await asyncio.to_thread(read_drafts, state, root),
             state_dir=state,
         )
         written.watch(session._journal_watch())
-        if introduce and endpoint is None and replay is None and is_unconfigured(settings):
+        if introduce and session.server.built_in and is_unconfigured(settings):
             known = await asyncio.to_thread(was_disclosed, BUILT_IN)
             session.introduction.due = not known
         for sentence in filter(None, (*workspace.recovery, trouble)):
@@ -325,7 +326,9 @@ class PairingSession:
             if settings.continuous:
                 session._tasks.spawn(session.background.set_continuous(on=True))
             session.external.start(reviewing=review)
-        session._tasks.spawn(session._begin(agent, snapshot, review=review, resumed=resumed))
+        session._tasks.spawn(
+            session._begin(agent, snapshot, review=review, resumed=resumed, ahead=watch)
+        )
         return session
 
     def apply(self, settings: Settings) -> None:
@@ -491,8 +494,12 @@ class PairingSession:
         *,
         review: bool,
         resumed: Replay | None,
+        ahead: bool,
     ) -> None:
-        """Start the review, then the agent or the model server, which take a core for a second."""
+        """Start the review, then the agent or the model server, which take a core for a second.
+
+        What the first turn needs is loaded meanwhile if that is to be done ``ahead``.
+        """
         try:
             baseline = None if resumed is None else resumed.baseline
             if snapshot is not None:
@@ -500,6 +507,8 @@ class PairingSession:
             elif review:
                 await self.review.start(since_commit=True, record=baseline)
         finally:
+            if ahead:
+                self._tasks.spawn(asyncio.to_thread(_load))
             earlier = None if resumed is None else resumed.agent
             if agent is None and earlier is not None:
                 from midstream.agents.catalogue import find_agent
@@ -528,7 +537,6 @@ class PairingSession:
         waiting = self.status.state in (SessionState.STARTING, SessionState.OFFLINE)
         if waiting and not self.turns.busy:
             self.status.enter(SessionState.READY)
-        await asyncio.to_thread(_load)
 
     def use_model(self, settings: Settings) -> None:
         """Answer the next request with the model of these settings.

@@ -9,7 +9,6 @@ end ends this process, however the parent ended. Standard output carries one JSO
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import ctypes
 import logging
@@ -18,14 +17,16 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from midstream.engine.types import TextModel
 from midstream.errors import UnavailableError, UserError
 from midstream.serving.source import ModelSource
+
+if TYPE_CHECKING:
+    from midstream.engine.types import TextModel
 
 _PR_SET_PDEATHSIG = 1
 
@@ -45,20 +46,16 @@ _CLOSE_SECONDS = 1.5
 """How long the model may take to keep what it has read; the parent waits a little longer."""
 
 
-def _watch_stdin(rest: int, loading: Future[TextModel]) -> None:
+def _watch_stdin(rest: int, loaded: list[TextModel]) -> None:
     """End the process when standard input closes, once the model is closed or time is up."""
     with contextlib.suppress(OSError):
         while os.read(rest, 4096):
             pass
-    closing = threading.Thread(target=_close, args=(loading,), daemon=True)
-    closing.start()
-    closing.join(_CLOSE_SECONDS)
+    for model in loaded:
+        closing = threading.Thread(target=model.close, daemon=True)
+        closing.start()
+        closing.join(_CLOSE_SECONDS)
     os._exit(0)
-
-
-def _close(loading: Future[TextModel]) -> None:
-    if loading.done() and loading.exception() is None:
-        loading.result().close()
 
 
 def _read_token(stdin: int) -> str:
@@ -88,16 +85,19 @@ def _take_stdout() -> Say:
     return say
 
 
-async def _serve(token: str, loading: Future[TextModel], say: Say) -> None:
-    # The server's modules are imported while the model loads.
+async def _serve(token: str, model: TextModel, say: Say) -> None:
     from midstream.serving.app import create_app
     from midstream.serving.running import serve
 
-    model = await asyncio.wrap_future(loading)
     async with serve(create_app({model.name: model}, token=token)) as server:
         hello = {"port": server.port, "model": model.name, "facts": dict(model.facts)}
         say({**hello, "pid": os.getpid()})
         await server.finished
+
+
+def _import_server() -> None:
+    for module in ("asyncio", "midstream.serving.app", "midstream.serving.running"):
+        import_module(module)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -115,12 +115,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if options.nice and hasattr(os, "nice"):
         os.nice(options.nice)
+    loaded: list[TextModel] = []
+    watched = (sys.stdin.fileno(), loaded)
+    threading.Thread(target=_watch_stdin, args=watched, daemon=True).start()
     try:
-        with ThreadPoolExecutor(1, thread_name_prefix="load") as pool:
-            loading = pool.submit(options.source.load)
-            watched = (sys.stdin.fileno(), loading)
-            threading.Thread(target=_watch_stdin, args=watched, daemon=True).start()
-            asyncio.run(_serve(token, loading, say))
+        loaded.append(options.source.load(_import_server))
+        import asyncio
+
+        asyncio.run(_serve(token, loaded[0], say))
     except UserError as error:
         say({"error": {"code": error.code, "message": str(error)}})
         return UnavailableError.exit_code

@@ -49,6 +49,8 @@ class EmbeddedServer:
         self._source = source
         self._state_dir = state_dir
         self._process: Process | None = None
+        self._token = ""
+        """The token of a child that was launched and does not serve yet."""
         self.log_path: Path | None = None
         self.model_info = ModelInfo()
 
@@ -61,18 +63,14 @@ class EmbeddedServer:
     def alive(self) -> bool:
         return self._process is not None and self._process.returncode is None
 
-    async def start(self) -> Endpoint:
-        """Start the child and wait until it serves.
-
-        Returns:
-            Where it serves, with the token of this start.
+    async def launch(self) -> None:
+        """Start the child without waiting until it serves.
 
         Raises:
-            UnavailableError: It does not start; the child's own message is used if there is one.
+            UnavailableError: It is running already, or it cannot be started.
         """
         if self.alive:
             raise UnavailableError("The model server is running already.")
-        token = secrets.token_urlsafe(32)
         source = self._located().to_json()
         self.log_path = self._open_log()
         with self.log_path.open("ab") as log:
@@ -89,9 +87,27 @@ class EmbeddedServer:
                 )
             except OSError as error:
                 raise UnavailableError(f"The model server cannot be started: {error}.") from error
-        self._process = process
+        self._process, self._token = process, secrets.token_urlsafe(32)
+        assert process.stdin is not None
+        with contextlib.suppress(ConnectionError):  # It has ended, and `start` says why.
+            process.stdin.write(self._token.encode() + b"\n")
+            await process.stdin.drain()
+
+    async def start(self) -> Endpoint:
+        """Start the child, unless ``launch`` did, and wait until it serves.
+
+        Returns:
+            Where it serves, with the token of this start.
+
+        Raises:
+            UnavailableError: It does not start; the child's own message is used if there is one.
+        """
+        if not self._token:
+            await self.launch()
+        process, token, self._token = self._process, self._token, ""
+        assert process is not None
         try:
-            hello = await self._greet(process, token)
+            hello = await self._greet(process)
         except BaseException:
             await self.close()
             raise
@@ -101,6 +117,7 @@ class EmbeddedServer:
     async def close(self) -> None:
         """End the child and wait for its exit."""
         process, self._process = self._process, None
+        self._token = ""
         if process is not None:
             await processes.uninterrupted(lambda: _close(process))
 
@@ -135,13 +152,8 @@ class EmbeddedServer:
             ) from error
         return folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
 
-    async def _greet(self, process: Process, token: str) -> dict[str, Any]:
-        assert process.stdin is not None
+    async def _greet(self, process: Process) -> dict[str, Any]:
         assert process.stdout is not None
-        line = b""
-        with contextlib.suppress(ConnectionError):
-            process.stdin.write(token.encode() + b"\n")
-            await process.stdin.drain()
         try:
             async with asyncio.timeout(_START_SECONDS):
                 line = await process.stdout.readline()

@@ -4,6 +4,7 @@ process.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,14 +60,17 @@ class ModelSource:
 
         return default_model().name
 
-    def load(self) -> TextModel:
+    def load(self, meanwhile: Callable[[], object] | None = None) -> TextModel:
         """Load it.
+
+        Args:
+            meanwhile: Called while ONNX Runtime opens a model's graph, which leaves Python free.
 
         Raises:
             UserError: It does not load.
         """
         imitated = self._imitated()
-        model = self._answering()
+        model = self._answering(meanwhile)
         if imitated is None:
             return model
         from midstream.serving.pace import PacedModel
@@ -84,12 +88,12 @@ class ModelSource:
         except WaferError as error:
             raise UsageError(f"Pacing is not possible: {error}") from error
 
-    def _answering(self) -> TextModel:
+    def _answering(self, meanwhile: Callable[[], object] | None) -> TextModel:
         if self.replay is not None:
             from midstream.serving.replay import ReplayModel, ReplayScript
 
             return ReplayModel(ReplayScript.load(self.replay))
-        from midstream.engine.model import load_model
+        from midstream.engine.loading import load_model
         from midstream.resources import default_model
 
         folder = default_model() if self.folder is None else self.folder
@@ -98,6 +102,7 @@ class ModelSource:
             provider=self.provider,
             threads=self.threads,
             kept_bytes=self.cache_mb * 1_000_000,
+            meanwhile=meanwhile,
         )
         if self.pace is None:
             return model

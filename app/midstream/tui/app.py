@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -267,24 +268,34 @@ class MidstreamApp(App[None]):
         self.run_worker(self._open_session, group="open", exit_on_error=True)
 
     async def _new_session(self, journal: Path | None) -> PairingSession:
-        from midstream.pairing.session import PairingSession
+        opening = asyncio.create_task(self._made_session(journal))
+        self._opened.append(opening)
+        # Quitting cancels the worker that waits here; what it opens is closed in `on_unmount`.
+        return await asyncio.shield(opening)
 
-        opening = asyncio.create_task(
-            PairingSession.open(
+    async def _made_session(self, journal: Path | None) -> PairingSession:
+        from midstream.pairing.models.server import ServerLink
+
+        server = ServerLink(self.settings, endpoint=self._endpoint, replay=self._replay)
+        try:
+            if not (journal or self._agent or self._snapshot or self.begins_review):
+                await server.launch()  # Its model loads while the rest is imported.
+            await asyncio.to_thread(import_module, "midstream.pairing.session")
+            from midstream.pairing.session import PairingSession
+
+            return await PairingSession.open(
                 self.root,
                 settings=self.settings,
-                endpoint=self._endpoint,
-                replay=self._replay,
+                server=server,
                 resume=journal,
                 review=self.begins_review,
                 agent=self._agent,
                 snapshot=self._snapshot,
                 introduce=self.demo is None and self._agent is None,
             )
-        )
-        self._opened.append(opening)
-        # Quitting cancels the worker that waits here; what it opens is closed in `on_unmount`.
-        return await asyncio.shield(opening)
+        except BaseException:
+            await server.close()
+            raise
 
     async def _open_session(self) -> None:
         try:

@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, cast
 from urllib.parse import quote, urlsplit
 
-from midstream.errors import UnavailableError
+from midstream.errors import UnavailableError, UserError
 from midstream.pairing.models.disclosures import note_disclosed, what_is_sent
 from midstream.resources import find_model
 from midstream.responses.model_info import ModelInfo
@@ -78,8 +78,7 @@ class ServerLink:
         settings: Which server and model.
         endpoint: A server to use instead of the configured one.
         replay: A script for the embedded server.
-        state: Folder for the embedded server's log.
-        on_lost: Called on the loop when the embedded server has ended by itself.
+        state: Folder for the embedded server's log; the user's state folder by default.
 
     Attributes:
         model_name: The model's name, ``""`` before it is known; ``BUILT_IN`` for the shipped one.
@@ -91,10 +90,9 @@ class ServerLink:
         self,
         settings: Settings,
         *,
-        endpoint: Endpoint | None,
-        replay: Path | None,
-        state: Path,
-        on_lost: Callable[[], None],
+        endpoint: Endpoint | None = None,
+        replay: Path | None = None,
+        state: Path | None = None,
     ) -> None:
         self.model_name = ""
         self.model_info = ModelInfo()
@@ -103,7 +101,7 @@ class ServerLink:
         self._endpoint = endpoint
         self._replay = replay
         self._state = state
-        self._on_lost = on_lost
+        self._on_lost: Callable[[], None] = lambda: None
         self._server: EmbeddedServer | None = None
         self._client: Client | None = None
         self._beside: Client | None = None
@@ -113,6 +111,10 @@ class ServerLink:
         self._closed = False
         self._told = ""
         self._disclosure = ""
+
+    def connect(self, on_lost: Callable[[], None]) -> None:
+        """Have ``on_lost`` called on the loop when the embedded server has ended by itself."""
+        self._on_lost = on_lost
 
     @property
     def profile(self) -> Profile | None:
@@ -178,6 +180,11 @@ class ServerLink:
         return self._endpoint is None and self.profile is None
 
     @property
+    def built_in(self) -> bool:
+        """Whether the shipped model answers."""
+        return self.embedded and self._replay is None and self._settings.model is None
+
+    @property
     def pace(self) -> float | None:
         """Tokens per second that the embedded server writes at most, ``None`` for no limit."""
         return self._settings.pace if self.embedded else None
@@ -241,6 +248,16 @@ class ServerLink:
         ready = client is not None and client.reads_ahead and self.local and not self._switched
         return client if ready else None
 
+    async def launch(self) -> None:
+        """Start the embedded server, if it is used, without waiting until it has loaded its model.
+
+        What keeps it from starting is raised by ``ready``.
+        """
+        async with self._lock:
+            if self.embedded and self._server is None and not self._closed:
+                with contextlib.suppress(UserError):
+                    await self._launch()
+
     async def ready(self) -> Client:
         """A connected client, starting or restarting the server if needed.
 
@@ -253,9 +270,11 @@ class ServerLink:
                 raise UnavailableError("This session is closed.")
             client = self._client
             server_died = self._server is not None and not self._server.alive
-            if client is None or server_died or self._switched:
+            leaves = server_died or self._switched
+            if leaves:
                 self._switched = False
                 await self._leave()
+            if client is None or leaves:
                 client = await self._reach()
             await client.connect()
             return client
@@ -335,7 +354,7 @@ class ServerLink:
             self._disclosure = what_is_sent(endpoint.url)
         return endpoint
 
-    async def _start_server(self) -> Endpoint:
+    async def _launch(self) -> EmbeddedServer:
         from midstream.serving.embedded import EmbeddedServer
         from midstream.serving.source import ModelSource
 
@@ -350,11 +369,15 @@ class ServerLink:
             self._settings.cache_mb,
         )
         server = EmbeddedServer(source, state_dir=self._state)
+        await server.launch()
         self._server = server
+        return server
+
+    async def _start_server(self) -> Endpoint:
+        server = self._server or await self._launch()
         endpoint = await server.start()
         self.model_info = server.model_info
-        shipped = chosen is None and self._replay is None
-        self.model_name = BUILT_IN if shipped else endpoint.model
+        self.model_name = BUILT_IN if self.built_in else endpoint.model
         self._watcher = asyncio.create_task(self._watch(server))
         return endpoint
 
