@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MAX_TEXT_BYTES: Final = 1_000_000
 """A larger file that another program has changed is reviewed as a whole, bytes."""
 MAX_INLINE_BYTES: Final = 30_000
-"""Bytes that are decoded without a thread, within some 1 ms."""
+"""Bytes that are decoded without a thread; it takes about 1 ms."""
 
 _PROGRAM: Final = "+x"
 

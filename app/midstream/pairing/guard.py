@@ -594,7 +594,7 @@ class Guard:
         watch = GuardWatch(rewrite, scan, above, **about)
         self._watches = [w for w in self._watches if w.behind or w.path != path]
         self._watches.append(watch)
-        self._working = True  # The scan is made ready while the first token is awaited.
+        self._working = True  # The scan is prepared while the first token is awaited.
         self._news.set()
 
     def _scan_again(self, watch: GuardWatch) -> None:
@@ -667,7 +667,7 @@ class Guard:
             )
 
     def _troubles(self, watch: GuardWatch) -> tuple[str, str]:
-        """What a look can change of the light: why it sees less than it should."""
+        """The part of the light that a look can change: why the guard sees less than it should."""
         return watch.scan.problem, "" if self._scanner is None else self._scanner.problem
 
     # What the runner does about a report

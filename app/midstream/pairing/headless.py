@@ -184,7 +184,7 @@ async def run_job(
         elif event.notice.passing:
             sink.waiting(event.notice.text)
 
-    session.chat.allow(on=False)  # Nobody is there to be asked.
+    session.chat.allow(on=False)  # There is no user to ask.
     session.status.subscribe(hear)
     async with session:
         turn = await session.turns.instruct(job.question)
@@ -198,7 +198,7 @@ async def run_job(
             sink.reading(None)
         turn = session.turns.last or turn  # The guard may have had the model write it again.
         if turn.status is not TurnStatus.DONE:
-            # What has come of an answer before the server was lost is a cut answer.
+            # An answer whose server was lost counts as cut.
             lost = session.status.state is SessionState.OFFLINE and not turn.tokens
             error = UnavailableError if lost else EditFailedError
             said = (

@@ -58,7 +58,7 @@ def summary(session: PairingSession, resuming: str, *, placed: bool = True) -> I
 
 
 def _asked_again(session: PairingSession) -> str:
-    """What the next review of the folder asks about once more, ``""`` if that is nothing."""
+    """What the next review of the folder asks about once more, ``""`` for nothing."""
     kept = any(hunk.external and hunk.state is HunkState.ACCEPTED for hunk in session.hunks)
     if not kept or session.workspace.read_only or session.commit.made or session.journal.trouble:
         return ""
@@ -88,7 +88,7 @@ def left_behind(session: PairingSession, resuming: str) -> str:
 
 
 def asking(session: PairingSession) -> str:
-    """Whose question waits for an answer, without a full stop; ``""`` if none does."""
+    """The agent whose question waits for an answer, as a clause; ``""`` if none does."""
     agent = session.agent
     return f"{agent.title} waits for your answer" if agent.asking else ""
 

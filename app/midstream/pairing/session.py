@@ -109,7 +109,7 @@ class PairingSession:
         agent: The coding agent that instructions go to, once one was begun.
         feedback: What the agent is to be told about decisions.
         provenance: Who wrote the hunks of other programs, and why.
-        walk: What of a large change belongs together, and the order to read it in.
+        walk: The groups of a large change, and the order to read it in.
         place: How far the reader has come in them, as reported by the screen.
         flags: What the checks find in changes of others that wait.
         gate: Holds edits of agents with our hooks until they are decided.
@@ -145,7 +145,7 @@ class PairingSession:
         self._tasks = SessionTasks(self.status)
         self._ending: asyncio.Task[None] | None = None
         self._hangs = False
-        """What would not end when this was closed."""
+        """Whether something did not end when this was closed."""
         self.guard = Guard(
             on=settings.guard,
             levels=settings.guard_levels,
@@ -441,7 +441,7 @@ class PairingSession:
         return self._hangs
 
     def _journal_watch(self) -> Callable[[], None]:
-        """What tells, from any thread, that there can be no journal or that it is not written."""
+        """A listener, for any thread, to a journal that cannot be made or written."""
         loop = asyncio.get_running_loop()
 
         def tell() -> None:

@@ -12,7 +12,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 SLICE_S: Final = 0.003
-"""Processor time of what is done at a stretch; a single step may take longer."""
+"""Processor time of one slice; a single step may take longer."""
 _ROUNDS: Final = 8
 """Rounds of the event loop in a pause: enough for a key, from the terminal to the field."""
 

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 _BEFORE: Final = "What was asked and answered before, summed up:"
 MEMORY_SHARE: Final = 0.5
-"""Of what may be sent along that earlier exchanges may take."""
+"""Share of the context budget that earlier exchanges may take."""
 MAX_ANSWER_LENGTH: Final = 60_000
 """Characters after which an answer is stopped; no person reads more."""
 MAX_REPEATED: Final = 8
@@ -74,7 +74,8 @@ aside, before it is stopped: small models count up in circles."""
 MIN_LINE_LENGTH: Final = 24
 """Characters of a line that counts for this."""
 TEMPERATURE: Final = 0.3
-"""Of answers in words by our own server: small models that are greedy turn in circles."""
+"""Sampling temperature of answers in words by our own server: small models that decode greedily
+repeat themselves."""
 MAX_HISTORY_TOKENS: Final = 6_000
 """Characters of the last exchanges that an instruction is sent with."""
 
@@ -84,7 +85,7 @@ to grow before the next summary."""
 MAX_SUMMARY_LENGTH: Final = 800
 """Tokens of a summary; a longer one is cut."""
 SUMMARY_SHARE: Final = 1 / 8
-"""Of what may be sent along that a summary may take."""
+"""Share of the context budget that a summary may take."""
 MAX_SUMMARISED_LENGTH: Final = 4_000
 """Characters of a question or an answer that are summarised."""
 
@@ -266,7 +267,7 @@ class Chat:
         async with self._asking:
             await self._reach()
             check_answers(self._server.model_info)
-            # Read before the answer ends that is being written: a question may be refused.
+            # Read before the running answer is ended: a question may be refused.
             context = await self._builder().question_context(question, self._remembered()[1])
             await self.stop()
             if not self._closed:
@@ -560,7 +561,7 @@ class Chat:
         return self._status.meter.add(delta.text, delta.tokens)
 
     def _remark(self, text: str) -> None:
-        """Say something that is not of the model."""
+        """Add a sentence of Midstream's own to the conversation."""
         self.entries.append(Speech("thought", text))
         self._herald.heard()
 

@@ -59,7 +59,7 @@ def packed(entries: Sequence[Entry]) -> list[dict[str, str]]:
 
 
 def unpacked(kept: Sequence[Mapping[str, str]]) -> list[Entry]:
-    """Inverse of ``packed``, as far as that goes; what is not understood is left out."""
+    """Inverse of ``packed``; entries of unknown kinds or shapes are left out."""
     from midstream.agents.messages import AgentToolCall
 
     entries: list[Entry] = []
@@ -152,7 +152,7 @@ def named_places(text: str, exists: Callable[[str], bool]) -> list[NamedPlace]:
 
 
 class Herald:
-    """Tells that something was said, at most so often; a model may say hundreds of things a second.
+    """Announces new text, but not for every piece: a model may send hundreds a second.
 
     Args:
         tell: Called on the event loop.

@@ -189,14 +189,14 @@ class SessionPlan:
         return any(turn in self._turns_of(step) for step in self.steps)
 
     def replace(self, texts: Sequence[str]) -> None:
-        """Have these steps from now on; those that were there in the same words keep their turn."""
+        """Replace the steps; a step with unchanged words keeps its turn."""
         known = {step.text: step.turn for step in self.steps}
         self.steps = [PlannedStep(text, known.get(text, 0)) for text in texts]
         self._note()
         self._changed()
 
     def write(self, text: str) -> bool:
-        """Have the steps of a text that is nothing but a list; whether it is one."""
+        """Take the steps of a text that is nothing but a list; returns whether it is one."""
         if self.steps and text.strip() == self.text:
             return True
         if steps := written_steps(text):
@@ -309,7 +309,8 @@ class SessionPlan:
                 step.turn = turn.id
                 self._note()
                 break
-        # What its rewrite takes the place of may come back: it is told once the turn has ended.
+        # Hunks that its rewrite replaces may come back, so the end of a step is announced after the
+        # turn.
         self._states = [
             was if was is StepState.BEGUN else now
             for was, now in zip(self._states, self.states(), strict=True)

@@ -1,7 +1,7 @@
 """The tool loop: a model looks at files before it answers, if the user allows it.
 
 A question and an instruction go the same way: what is sent and how the response is read is up to
-them, what is called is carried out here.
+them; the calls are carried out here.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class ToolLoop:
             self._asked.answer(allowed=False)
         if self._running is not None:
             self._running.cancel()
-        self._stopped.set()  # Wakes who waits now.
+        self._stopped.set()  # Wakes whoever waits now.
         self._stopped.clear()
 
     async def converse(
@@ -179,7 +179,7 @@ class ToolLoop:
         title = f"{call.name} {' '.join(call.input.split())}".strip()[:MAX_TITLE_LENGTH]
         use = ToolUse(AgentToolCall(call.call_id, title, status="pending"))
         self._entries.append(use)
-        # A tool that there is not is refused without asking for anything.
+        # An unknown tool is refused without a question to the user.
         known = call.name in TOOL_NAMES
         undecided = not permission.allowed and not permission.refused
         if known and live() and undecided and asks_user:

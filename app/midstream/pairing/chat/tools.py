@@ -157,7 +157,7 @@ class ReadOnlyTools:
     async def run(self, call: ToolCall) -> Looked:
         """Carry out a call; a cancellation ends what it has started.
 
-        A result with ``unconfirmed`` is none yet: the call is made again after ``confirm``.
+        A result with ``unconfirmed`` is provisional: the call is made again after ``confirm``.
         """
         given = call.input.strip()
         title = f"{call.name} {' '.join(given.split())}".strip()[:MAX_LINE_LENGTH]
@@ -252,7 +252,7 @@ class ReadOnlyTools:
         from midstream.guard.secrets import holds_secrets
 
         # Relative to the folder, which may lie deep in its repository.
-        # Git compares larger files in memory, a hundred times their size.
+        # Git compares larger files in memory and takes a hundred times their size.
         diff = ["-c", f"core.bigFileThreshold={MAX_BYTES}", "diff", "--relative", *_QUIET]
         if not given:
             what = ["HEAD", "--", "."]
@@ -340,7 +340,7 @@ class ReadOnlyTools:
 
     def _hits(self, output: bytes) -> list[str]:
         """What ripgrep has found in files that may be shown (blocking)."""
-        # What is named on its command line ripgrep searches, ignored or not.
+        # Ripgrep searches files named on its command line even if they are ignored.
         shown = self._shown_files()
         lines = output.decode("utf-8", "replace").split("\n")
         hits = (line.removeprefix("./").partition("\0") for line in lines)
@@ -386,7 +386,7 @@ class ReadOnlyTools:
 
 
 def _cut(text: str, most: int) -> str:
-    """A text that may be sent: credentials masked, nothing a terminal obeys, not too long."""
+    """A text that may be sent: credentials masked, control characters removed, long texts cut."""
     from midstream.guard.secrets import mask_text
 
     most = max(0, most)

@@ -144,7 +144,8 @@ class ProjectCheck:
         self.output: deque[str] = deque(maxlen=MAX_LINES)
         self.dropped = self.waiting = 0
         self.columns = 0
-        """Cells of a line where the output is shown, for commands that fill lines; 0: not known."""
+        """Width of the terminal where the output is shown, for commands that fill lines; 0: not
+        known."""
         self._workspace = workspace
         self._folder = workspace.root
         self._proposed = proposed
@@ -397,7 +398,7 @@ class ProjectCheck:
         try:
             pipe_open = await self._read_all(process)
         finally:
-            # What it has left running belongs to it.
+            # Processes that it left running belong to it.
             if pipe_open:
                 processes.signal_group(process.pid, processes.SIGKILL)
             await processes.end(process, kill=pipe_open)
@@ -435,7 +436,7 @@ class ProjectCheck:
     def _take(self, line: str) -> None:
         if len(self.output) == MAX_LINES:
             self.dropped += 1
-        # A progress line is overwritten in place; what it ended as counts.
+        # A progress line is overwritten in place; its last state counts.
         line = line.rstrip("\r").rpartition("\r")[2]
         line = line.replace(str(self._folder), str(self._workspace.root))
         self.output.append(plain(line))

@@ -85,7 +85,7 @@ class _Sight:
     seconds: list[float]
     """For each changed line, how long it was on screen."""
     risk: str | None = None
-    """What ``risk_of`` says, once it was asked."""
+    """The answer of ``risk_of``, once it was asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,9 +53,9 @@ if TYPE_CHECKING:
 MAX_READ_BYTES: Final = 24_000_000
 """Bytes of journals that are read, the newest first."""
 MAX_QUICK: Final = 20_000
-"""Lines of both sides that are compared in a few hundredths of a second."""
+"""Lines of both sides together that are compared in a few hundredths of a second."""
 MAX_QUICK_BYTES: Final = 1_000_000
-"""Bytes of both sides that may have so few lines, without a look at them."""
+"""Texts of up to so many bytes are taken to have so few lines, without counting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class _Accepted:
-    """An accepted change whose bytes are to be found, away from the event loop.
+    """An accepted change whose bytes are looked up in a thread.
 
     Attributes:
         path: The file.
@@ -641,11 +641,11 @@ class AcceptedChanges:
 
     @property
     def committing(self) -> bool:
-        """Whether git and the hooks of the repository are at it."""
+        """Whether git and the hooks of the repository are running."""
         return self._git is not None
 
     def stop(self) -> None:
-        """End git and its hooks, if they are at it; a commit that is made stays."""
+        """End git and its hooks, if they run; a finished commit stays."""
         self._stop.set()
 
     async def finished(self) -> bool:
@@ -689,7 +689,7 @@ class AcceptedChanges:
         self.made.append(commit)
 
     async def _standings(self, *, programs: bool) -> dict[str, StagedFile]:
-        """Whose each staged change is, by path from the root."""
+        """The owner of each staged change, by path from the root."""
         staged = {path: one for path, (one, _) in self._staged.items()}
         ours = [{path: one.after for path, one in m.items()} for m in (self._wholes, staged)]
         return await standings(self._files, ours, programs=programs)
@@ -723,8 +723,8 @@ class EarlierChanges:
 
     A journal is replayed as for resuming, and its hunks are moved to the file as it is on disk:
     only lines that are still as they were accepted count.  They do not where a later session left
-    the file with a change that waits, nor where git has checked the file out since: what is there
-    now was written again by somebody, and nobody has accepted that.  Nothing is written.
+    the file with a change that waits, nor where git has checked the file out since: its lines were
+    written again, and were not accepted in that form. Nothing is written.
     """
 
     def __init__(self, root: Path) -> None:

@@ -73,7 +73,7 @@ class Decisions:
         self.hunks = files.hunks
         self._files = files
         self._refused: dict[str, SourceText] = {}
-        """Texts that were not written because they do not parse; asked for again, they are."""
+        """Texts that were not written because they do not parse; a second request writes them."""
         self._skipped: set[int] = set()
         """Hunks that the user was told cannot be undone; the next undo skips them."""
         self._status = status
@@ -411,7 +411,7 @@ class Decisions:
         return ""
 
     async def _newly_broken(self, path: str, after: str) -> str:
-        """Where a text stops parsing that does not where the file on disk does."""
+        """Where a text stops parsing, unless the file on disk stops at the same place."""
         if not (why := await where_broken(path, after)):
             return ""
         try:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class UnopenedChange(NamedTuple):
-    """A file that is not open and not as it was before the review.
+    """A file that differs from its state before the review and is not open.
 
     Attributes:
         old: What it was.
@@ -75,7 +75,7 @@ class DiskFollower:
         proposals: The proposal of every open file by its path, in the order of opening.
         hunks: Every hunk of the session and its decision.
         disk: What the files have on disk.
-        reviewing: Whether what other programs change waits for decisions.
+        reviewing: Whether changes of other programs wait for decisions.
         before: What files were before the review began, if it is known (may block).
         staged: What was staged when it began, by path from the root; ``None`` for no file.
     """
@@ -191,7 +191,7 @@ class DiskFollower:
             NotTextFileError: It is not text, and not reviewed.
         """
         if len(entry.data) > MAX_TEXT_BYTES:
-            # What takes long is known from here on: its digest, and the line that stands for it.
+            # The slow parts are done by now: its digest, and the line that stands for it.
             await asyncio.to_thread(stand_in, entry)
         known = self.disk.is_as_known(proposal, entry)
         if not known:
@@ -264,7 +264,7 @@ class DiskFollower:
         return added
 
     def _unseen(self, proposal: FileProposal, text: SourceText, entry: Entry) -> str:
-        """What was changed of a file and is in no line, in words."""
+        """Changes of a file that show in no line, in words."""
         before = proposal.base if proposal.base.lines else proposal.former
         changes = [] if before is None else unseen_change(before, text)
         known = self.disk.executable.get(proposal.path)

@@ -160,7 +160,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 signature = signature_of(self.workspace.root / path)
                 change = self._change(path)
             except UnknownFormerError as error:
-                found[path] = error  # A second look would find nothing: it counts as it is now.
+                # A second look would find nothing: its present state is the known one.
+                found[path] = error
                 continue
             except UserError:
                 continue
@@ -182,7 +183,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
 
         Raises:
             UserError: The file cannot be read, is too large, or belongs to another repository; or
-                nobody can tell what it held before.
+                its earlier contents are unknown.
         """
         async with self.lock:
             if (proposal := self.get(rel)) is not None:

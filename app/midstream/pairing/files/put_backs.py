@@ -36,7 +36,7 @@ model that answered at once.
 SETTLE_S: Final = 0.5
 """The last writes of a turn are noticed within this time after its end."""
 NAMED_S: Final = 2.0
-"""What is noticed within this time after an agent's turn is said to be the agent's."""
+"""Writes that are noticed within this time after an agent's turn are attributed to the agent."""
 
 
 class Writers(Protocol):
@@ -72,7 +72,7 @@ class RecentWrites:
 
     @property
     def author(self) -> str:
-        """Whose the writes are that are noticed now, ``""`` where nobody says who writes."""
+        """The author of writes that are noticed now, ``""`` where it is unknown."""
         last, until = self._last
         return self._at_work or (last if time.monotonic() < until else "")
 
@@ -132,7 +132,7 @@ class PutBackQueue:
         journal: Keeps them for a resumed session.
         writers: Who may be writing.
         spawn: Runs the wait for them.
-        apply: Rejects hunks with a note, as far as they are as they were; returns which it did.
+        apply: Rejects hunks that have not changed, with a note; returns which ones.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class PutBackQueue:
             self._wait()
 
     def to_postpone(self, hunk_ids: Iterable[int]) -> list[Hunk]:
-        """Those of the hunks that cannot be put back now."""
+        """The hunks that cannot be put back now."""
         meant = frozenset(hunk_ids)
         busy = self._writers.busy()
         return waiting_hunks(h for h in self._hunks if h.id in meant and h.live) if busy else []

@@ -1,4 +1,4 @@
-"""Who staged what: the user, a decision made here, or another program without one."""
+"""Who staged a change: the user, a decision made here, or another program."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ MAX_COMPARED_BYTES: Final = 20_000_000
 
 
 class Standing(StrEnum):
-    """Whose change of a file it is that the index has."""
+    """The owner of a file's change in the index."""
 
     YOURS = "yours"
     """The user's, as far as is known, or what was kept."""
     SINCE = "since"
-    """Somebody has staged it since the review began; it is not reviewed."""
+    """It was staged outside of Midstream since the review began, and is not reviewed."""
     UNKEPT = "unkept"
     """Another program's, which waits for a decision, was put back, or was never on disk."""
 
@@ -68,7 +68,7 @@ class _StagedQuestion:
     doubtful: bool
 
     def answer(self, root: Path, *, programs: bool) -> StagedFile:
-        """Whose the staged change is (blocking)."""
+        """The owner of the staged change (blocking)."""
         from midstream.workspace.staging import is_part
 
         is_open = self.reviewed is not None
@@ -158,7 +158,7 @@ def held_content(root: Path, path: str, text: SourceText, *, programs: bool) -> 
 
 
 def _found(root: Path, path: str, *, programs: bool) -> Iterator[bytes]:
-    """What a file is on disk, in the index and in the last commit, as far as it is there."""
+    """The entries of a file on disk, in the index and in the last commit, where they exist."""
     from midstream.workspace.staging import stored_contents
 
     with contextlib.suppress(OSError):

@@ -175,7 +175,7 @@ def _checked(kind: type[_Fields], data: Mapping[str, Any]) -> _Fields:
 
 
 def _check_names(*paths: str) -> None:
-    """Raise ValueError for what no file below a folder is named: it is not looked at."""
+    """Raise ValueError for a path that no file below a folder can have."""
     from midstream.workspace.boundary import is_file_name
 
     for path in paths:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 MAX_COMPARED: Final = 10
-"""Ended sessions that a review which begins is compared with."""
+"""Ended sessions with which a new review is compared."""
 MAX_REPLAYED_BYTES: Final = 2_000_000
 """Longer journals are not replayed unasked."""
 
@@ -104,7 +104,7 @@ class SessionJournal:
         return self._failed if self._journal is None else self._journal.trouble
 
     def watch(self, on_trouble: Callable[[], None]) -> None:
-        """Have a function called, in any thread, when it cannot be made or written any more."""
+        """Call a function, in any thread, when the journal cannot be made or written any more."""
         self._on_trouble = on_trouble
         if self._journal is not None:
             self._journal.on_trouble = on_trouble
@@ -319,7 +319,7 @@ class SessionSummary:
 
     @property
     def used(self) -> bool:
-        """Whether something was asked for or decided in it, or what it holds cannot be told."""
+        """Whether something was asked for or decided in it, or its contents are unknown."""
         return bool(self.instructions or self.accepted or self.rejected or self.trouble)
 
 
@@ -380,8 +380,8 @@ def earlier_review(root: Path, waiting: Collection[Hunk]) -> EarlierReview | Non
 def session_to_resume(root: Path, agent: str | None = None) -> Path | None:
     """The journal that ``--resume`` means, ``None`` for none (blocking).
 
-    The newest session in which something was asked for or decided: a review that was only looked
-    at has nothing that the next one would not show again.  Without one, the newest.
+    The newest session in which something was asked for or decided: a review without decisions has
+    nothing that the next one would not show again.  Without one, the newest.
 
     Args:
         root: The folder.

@@ -1,7 +1,7 @@
 """Notices shown once: what the built-in model is for, and what is sent to which host.
 
-The state folder lists the notices that were shown, so that no later session repeats them.  Of very
-many facts the oldest are dropped, and told again: nothing may depend on them but a notice.
+The state folder lists the notices that were shown, so that no later session repeats them.  The list
+is limited: the oldest facts are dropped and told again, so only notices may depend on it.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Introduction:
     due: bool = False
 
     async def done(self) -> None:
-        """It was read: it is not said again."""
+        """Note that it was read, so that it is not said again."""
         if self.due:
             self.due = False
             await asyncio.to_thread(note_disclosed, BUILT_IN)
 
 
 def is_unconfigured(settings: Settings) -> bool:
-    """Whether nobody has chosen a model or set up an endpoint yet."""
+    """Whether the settings name neither a model nor an endpoint."""
     return settings.profile is None and settings.model is None and not settings.endpoints
 
 

@@ -215,7 +215,7 @@ def _look(port: int) -> tuple[str, tuple[ListedModel, ...]] | None:
 
 
 def _asked_name(port: int) -> str:
-    """The name that an engine gives itself, where its models do not tell."""
+    """The name by which an engine calls itself, where its models do not reveal it."""
     root = _engine(f"http://127.0.0.1:{port}")
     for name, path, field_name in _SIGNS:
         with contextlib.suppress(UnavailableError):

@@ -49,7 +49,8 @@ def keys_found(settings: Settings, environ: Mapping[str, str] = os.environ) -> t
 
 
 def pasted(text: str, settings: Settings) -> Profile:
-    """The endpoint at an address as a person has it: of a method, without a scheme, a host alone.
+    """The endpoint at an address as people paste it: with a method's path, without a scheme, or a
+    host alone.
 
     Raises:
         UsageError: It is no address.

@@ -70,9 +70,9 @@ if TYPE_CHECKING:
 
 _TAKE_OUT: Final = "This was asked in a comment that ends in AI!; take that comment out as well."
 RELATED_SHARE: Final = 1 / 6
-"""Of the budget that related code may take."""
+"""Share of the budget that related code may take."""
 FRAME_TOKENS: Final = 90
-"""Tokens that a request has beside code and instruction, with the start of the answer."""
+"""Tokens of a request beyond code and instruction, including the start of the answer."""
 MAX_LINES: Final = 200
 """Lines of a place without a name whose related code is looked for."""
 _SOUGHT: Final = "still being searched for; an instruction sent now goes without it"
@@ -267,7 +267,8 @@ class RequestBuilder:
         text, subject = None, scope.subject
         line = target.start if question.cursor is None else question.cursor
         if isinstance(scope.addition, FileAddition) and model.reading_rate is None:
-            # Small models repeat what they see of a file; those that read fast have use for it.
+            # Small models repeat what they see of a file; larger ones, which read fast, make use of
+            # it.
             text, line = Overlay(proposal).source.text(), scope.addition.line
             subject = None if subject is None or subject.path == proposal.path else subject
         elif not scope.by_region:
@@ -525,7 +526,8 @@ class RequestBuilder:
             if hunk.path == path
             and hunk.state is HunkState.REJECTED
             and hunk.id not in self._decisions_sent
-            and (hunk.note or not hunk.displaced)  # A hunk that was only put away is no wish.
+            # A hunk that was only superseded says nothing about the user's wishes.
+            and (hunk.note or not hunk.displaced)
             and (region is None or (hunk.start <= region[1] and region[0] <= hunk.stop))
         ]
         self._decisions_sent.update(hunk.id for hunk in rejected)

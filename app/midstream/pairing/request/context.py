@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
 
 CHARACTERS_PER_TOKEN: Final = 3.6
-"""Of code, with the vocabularies of hosted models; high enough to stay below a limit."""
+"""Of code, with the vocabularies of hosted models; a careful estimate, to stay below a limit."""
 DEFAULT_LIMIT: Final = 24_000
 """Tokens of context for a model of unknown context length."""
 FIRST_WORDS_S: Final = 2.0
 """Seconds within which a model should begin to answer, unless the request itself takes longer."""
 QUESTION_S: Final = 30.0
-"""Seconds in which a model should have read what goes along with a question unasked."""
+"""Seconds in which a model should have read the parts that go along with a question unasked."""
 ANSWER_SHARE: Final = 0.5
-"""Of a model's context that is left to its answer and to what follows."""
+"""Share of a model's context that is left for its answer and for follow-ups."""
 
 MAX_NAMED: Final = 3
 """Parts that are left out and named in one line."""
@@ -155,7 +155,7 @@ def fit(
         parts: In the order of importance.
         limit: Tokens for all.
         left_out: What is missing already.
-        quick: Tokens for what nobody asked for, which is not waited for long.
+        quick: Tokens for parts that go along unasked, since the user should not wait long for them.
         seconds: How long the model takes to read these.
     """
     kept: list[Part] = []
@@ -235,7 +235,7 @@ def decisions(hunks: Sequence[Hunk]) -> Part:
 def hunk_lines(hunk: Hunk) -> list[str]:
     """The lines of a hunk for a prompt: indented, credentials masked, both sides cut alike."""
     half = MAX_HUNK_LINES // 2
-    # What one side leaves of its half is the other's.
+    # Lines that one side does not need go to the other.
     most_old = max(half, MAX_HUNK_LINES - len(hunk.new))
     most_new = max(half, MAX_HUNK_LINES - len(hunk.old))
     return [*_side("-", hunk.old, most_old), *_side("+", hunk.new, most_new)]

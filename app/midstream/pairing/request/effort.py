@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 EFFORTS: Final = SESSION_EFFORTS
 """Values of the setting; ``auto`` is low here and leaves a hosted endpoint to its own choice."""
 _OWN: Final = {"none": "low", "minimal": "low", "max": "xhigh"}
-"""What levels that only hosted models have mean for a model of our own."""
+"""For levels that only hosted models have: the level that a model of our own uses."""
 CANDIDATES: Final = {"high": 4, "xhigh": 8}
 """Answers that are written, the greedy one included."""
 

@@ -80,7 +80,7 @@ class Sent:
         context: What went along with what the user wrote.
         target: The lines that were to be changed, where the request has them.
         at: When it was sent, in seconds since the epoch; ``None`` if it was not.
-        about: What makes several requests one: the last of them has everything.
+        about: The object that several requests share; the last of them has everything.
     """
 
     kind: SentKind

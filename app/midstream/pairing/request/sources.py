@@ -53,7 +53,7 @@ MAX_ERROR: Final = 3_000
 MAX_SAID_LENGTH: Final = 2_000
 """Tokens of the conversation that go along with an instruction."""
 DEFINITIONS_SHARE: Final = 0.75
-"""Of what related code may take, for definitions; the rest is for the places of use."""
+"""Share of the related code that definitions may take; the rest is for the places of use."""
 MAX_NAMED: Final = 4
 """Names that the reason for a part lists."""
 
@@ -211,7 +211,7 @@ def _whole(workspace: Workspace, path: str, room: int) -> str | None:
     try:
         name = workspace.relative(path)
         size = (workspace.root / name).stat().st_size
-        # A character takes four bytes at most; what is certainly too long is not read.
+        # A character takes four bytes at most; a file that is certainly too long is not read.
         if name != path or holds_secrets(path) or size > 4 * room * CHARACTERS_PER_TOKEN:
             return None
         text = _decoded(workspace.peek(path))

@@ -16,7 +16,7 @@ MAX_SUGGESTIONS: Final = 3
 MAX_FILES: Final = 60
 """Files that are looked at."""
 BUDGET_S: Final = 0.3
-"""Seconds of processor time that may take; the screen shares the interpreter."""
+"""Limit on the processor time of the search, in seconds; the screen shares the interpreter."""
 _ASIDE: Final = ("test", "tests", "docs", "doc", "examples", "vendor", "_vendor")
 
 

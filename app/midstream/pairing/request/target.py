@@ -318,7 +318,7 @@ def not_renamed(
         listed = " and ".join(others[:2]) + (" and further files" if others[2:] else "")
         sentence = f"`{name}` is not in {path} but in {listed}; open the one you mean."
         return TargetUnclearError(sentence, missing=name)
-    # What the file itself has is likelier than what any other defines.
+    # A name of the file itself is likelier than one that another file defines.
     near = _nearest([last], identifiers(lines)) or _nearest([last], known)
     hint = f"; nearest: {_listed(near)}" if near else "; use a name that the code has"
     return TargetUnclearError(f"Nothing here is called `{name}`{hint}.", missing=name)

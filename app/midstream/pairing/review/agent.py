@@ -62,7 +62,7 @@ class AgentPartner:
         self._working = False
         self._closed = False
         self._refused = ""
-        """What the agent's model has not heard of: a no that ended its turn."""
+        """A refusal that ended the agent's turn and that its model has not heard of."""
 
     @property
     def on(self) -> bool:
@@ -267,7 +267,9 @@ class AgentPartner:
             self._next()
 
     async def _steer(self, conversation: AgentConversation, text: str) -> None:
-        """Give the turn that runs a text; what it does not take is sent when it has ended."""
+        """Give the running turn a text; if it takes none, the text is sent when the turn has
+        ended.
+        """
         told = self._feedback.take()
         said, text = text, f"{told}\n\n{text}" if told else text
         try:

@@ -98,8 +98,8 @@ class AgentConversation:
             folder: Absolute path.
             changed: Called after each change of what is here.
             session_id: An earlier session of the agent to continue, ``""`` for a new one.
-            earlier: What was said in it, for agents that do not tell it again.  An agent that knows
-                the session no more begins a new one, and says so at the end of this.
+            earlier: What was said in it, for agents that do not tell it again.  An agent that no
+                longer knows the session begins a new one; the last entry says so.
 
         Raises:
             AgentError: It is not installed, fails, or wants a login.
@@ -197,7 +197,7 @@ class AgentConversation:
             return await self._running.prompt(self.session_id, text)
         finally:
             self._turn = False
-            for entry in self.entries[begun:]:  # what was stopped is not said to be at work
+            for entry in self.entries[begun:]:  # a stopped tool is not shown as running
                 if isinstance(entry, ToolUse) and entry.call.status in _AT_WORK:
                     entry.call = replace(entry.call, status="nothing")
             self._changed()

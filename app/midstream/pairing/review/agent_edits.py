@@ -39,7 +39,7 @@ class ChangedLines(NamedTuple):
     whole: bool
 
 
-@lru_cache(256)  # it is asked for each hunk, and as often as anything is said
+@lru_cache(256)  # it is looked up for each hunk, whenever the agent says anything
 def changed_lines(old: str, new: str) -> ChangedLines:
     """The lines that an edit changes, as far as they are found quickly."""
     texts = _parts_that_differ(old, new)
@@ -48,7 +48,7 @@ def changed_lines(old: str, new: str) -> ChangedLines:
     before, after = before[:_MAX_LINES], after[:_MAX_LINES]
     edits = line_edits(before, after)
     if not whole and len(edits) > 1:
-        edits.pop()  # What was left out may have its lines.
+        edits.pop()  # Its lines may be among those that were left out.
     changed: list[SignedLine] = []
     for edit in edits:
         changed += (("-", line) for line in before[edit.start : edit.stop])
@@ -164,7 +164,7 @@ class Authors:
             if shared := shared_lines(diff, hunk):
                 last = edit
                 left -= shared
-            if diff.old is None:  # What was overwritten is not told.
+            if diff.old is None:  # The agent does not report what it overwrote.
                 left = {line for line in left if line[0] == "+"}
         return None if left else last
 

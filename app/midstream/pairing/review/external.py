@@ -57,7 +57,7 @@ GIT_POLL_S: Final = 0.05
 
 
 class ExternalReview:
-    """Has what other programs write reviewed, once it is switched on.
+    """Reviews what other programs write, once it is switched on.
 
     Attributes:
         on: Whether it is.
@@ -103,7 +103,7 @@ class ExternalReview:
         self._begun.clear()
 
     async def begun(self) -> None:
-        """Wait for a review that is starting: what waits in it is not known before."""
+        """Wait for a review that is starting, since its hunks are not known before."""
         await self._begun.wait()
 
     async def start(self, *, since_commit: bool, record: BaselineRecord | None = None) -> None:

@@ -184,7 +184,7 @@ class EditGate:
                 self._decisions.drop_call(call)
 
     async def _standing(self, event: HookEvent) -> str:
-        """How the review stands, at once or when all is decided."""
+        """The state of the review, at once or when all is decided."""
         from midstream.agents.mcp_server import WAIT, wait_seconds
 
         await asyncio.sleep(SEEN_S)
@@ -198,7 +198,7 @@ class EditGate:
         return self._feedback.standing(self._open(), tell=waits)
 
     def _open(self) -> list[Hunk]:
-        """What agents have written, or want to, and what of it is not decided or not put back."""
+        """The hunks of agents, written or proposed, that are not decided or not put back yet."""
         return [
             hunk
             for hunk in self._files.hunks
@@ -211,7 +211,7 @@ class EditGate:
         """Have a call decided."""
         proposed = await self._propose(call, event)
         while proposed is None:
-            # What waits in the same lines comes first; then the call is looked at again.
+            # Hunks that wait in the same lines come first; then the call is looked at again.
             await self._news()
             proposed = await self._propose(call, event)
         self._agents[call] = event.agent
@@ -346,7 +346,7 @@ class EditGate:
         return proposed._replace(before=now, after=None if gone else lines)
 
     async def _expire(self, call: int, agent: str) -> None:
-        """Give up on what an agent may write and does not."""
+        """Give up on edits that an agent may write but does not."""
         await asyncio.sleep(WRITTEN_WITHIN_S)
         if gone := self._decisions.drop_call(call):
             self._status.warn(

@@ -33,7 +33,7 @@ _TITLE: Final = re.compile(r"\W{0,3}(\d{1,3})\W{1,4}(\S.*)")
 
 
 class GroupTitles:
-    """What the session's model calls groups, by their keys."""
+    """The titles that the session's model gave to groups, by their keys."""
 
     def __init__(
         self,

@@ -187,7 +187,9 @@ class Walkthrough:
         return sum(self._count_decisions())
 
     def _count_decisions(self) -> Iterator[int]:
-        """Count them piece by piece: why a hunk is risky is found when it is asked for first."""
+        """Count them piece by piece: the reason for a risk is computed when it is first asked
+        for.
+        """
         for part in self.walk.sections:
             yield len(self.left(part.hunks))
         for group in self.walk.groups:

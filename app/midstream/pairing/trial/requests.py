@@ -92,7 +92,7 @@ class TrialRequest:
 
 
 def load_requests(count: int | None = None) -> list[TrialRequest]:
-    """The requests in their fixed order, of which every beginning has some of all kinds."""
+    """The requests in a fixed order, such that every beginning of it has some of all kinds."""
     found = [request for name in _SETS for request in _read(name)]
     sizes = Counter((r.language, r.kind) for r in found)
     seen: Counter[tuple[str, str]] = Counter()

@@ -194,7 +194,7 @@ class BackgroundTasks:
                 after[hunk.start : hunk.stop] = hunk.new
             found = renames(base, after, path) if has_syntax(path) else []
             if not found and has_syntax(path):
-                # What "is still used" was said of may be another hunk's.
+                # The name that "is still used" may be that of another hunk.
                 found = renames(base, now, path)
                 places = [(hunk.start, hunk.stop) for hunk in self._files.hunks.for_path(path)]
         mine = around(now, self._written(path, hunks[0].start), path)
@@ -578,7 +578,8 @@ class BackgroundTasks:
                 self._status.warn(f"{task.path}: {error}")
                 self._finish(task)
                 continue
-            if turn.status == "stopped":  # For the user; a stop that is meant has dropped it all.
+            # Ended for the user's sake; a deliberate stop has dropped all tasks.
+            if turn.status == "stopped":
                 task.done.discard(_key(place))
 
     async def _keep_comment(self, task: _BackgroundTask) -> None:

@@ -228,7 +228,7 @@ def _introduced(
     except RuffUnavailableError as error:
         if len(texts) == 1 or isinstance(error.__cause__, TimeoutError):
             return dict.fromkeys(texts, error)
-        # It may be only one of them that ruff cannot bear.
+        # Perhaps ruff fails on only one of them.
         for path, both in texts.items():
             introduced |= _introduced({path: both})
         return introduced
@@ -389,7 +389,7 @@ class UndefinedNames:
     def hear(self, event: SessionEvent) -> None:
         """Look at the file of a decision as soon as the decisions taken with it are known too."""
         if isinstance(event, (FileWritten, FilesTouched, FileChangedOnDisk)):
-            self._absent = set()  # A search that runs fills the former one.
+            self._absent = set()  # A running search fills the former set.
         if isinstance(event, (HunkDecided, ExternalHunksAdded)):
             path = event.path
         elif isinstance(event, TurnFinished) and event.turn.hunks:
@@ -406,7 +406,8 @@ class UndefinedNames:
         await asyncio.sleep(0)
         await self._writers.quiet()
         async with self._files.lock:
-            pass  # What is found is told after the outcome of the decision, which would cover it.
+            # Findings are told after the outcome of the decision, whose notice would hide them.
+            pass
         async with self._looking:
             self._due.discard(path)
             await self._tell(path)
@@ -416,7 +417,7 @@ class UndefinedNames:
         proposal = self._files.get(path)
         if proposal is None or self._is_open(proposal) or is_whole(proposal.composed()):
             return
-        # Of a half that was rejected on purpose, the uses that it would have changed are no news.
+        # If one half was rejected on purpose, the uses that it would have changed are no news.
         rejected = self._rejected(path)
         if rejected and await self._tell_undefined(path, proposal, rejected):
             return

@@ -66,7 +66,7 @@ class Doubts:
 
 
 def repeats(hunk: Hunk, flagged: Hunk) -> bool:
-    """Whether a hunk does again what another one did: half of its lines are the same ones."""
+    """Whether a hunk repeats another one: half of its lines are the same."""
     new, was = _solid(hunk.new), _solid(flagged.new)
     if not new and not was:
         old = _solid(hunk.old)

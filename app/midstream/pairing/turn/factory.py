@@ -183,7 +183,7 @@ class AnswerFactory:
     def _tell_undecided(self, scope: Scope, question: Question) -> None:
         """Say that an instruction works on the text of hunks that were not decided."""
         if question.background or question.asked or not scope.by_region:
-            return  # What is about the last answer is about its hunks.
+            return  # An instruction about the last answer is about its hunks.
         if scope.addition is not None:
             return
         target, path = scope.target, scope.proposal.path

@@ -43,7 +43,8 @@ _LEAVE_NOTHING_OUT: Final = (
 )
 _WHOLE_ADDITION: Final = "Answer again with the complete new code alone, in one code block."
 _LAST_KINDS: Final = (FollowUpKind.UNCHANGED, FollowUpKind.CHECKS)
-"""Follow-ups whose unchanged answer stands: it was asked for twice, or the checks took it back."""
+"""Follow-ups after which an unchanged answer stands: it was asked for twice, or the checks took it
+back."""
 MAX_MENDINGS: Final = 1
 """How often the model is asked again for edits of one instruction that did not match."""
 
@@ -69,7 +70,7 @@ class _Wish:
         """The wish behind an answer.
 
         An instruction may be about the file or about what was proposed for it: the text and the
-        words must be of the same.
+        words must belong to the same one.
         """
         conversation = answer.exchange.conversation
         file = "".join(f"{line}\n" for line in region.old_lines)
@@ -94,7 +95,7 @@ class _Wish:
         if self.before != self.file:
             whole = read_signs(self.said, self.file, after, python=python)
             signs = replace(signs, broken=whole.broken, unbound=whole.unbound)
-        if self.all_said != self.said:  # What was wished for before is no fault.
+        if self.all_said != self.said:  # A change that was wished for before is no fault.
             every = read_signs(self.all_said, self.before, after, python=python)
             borrowed = tuple(name for name in signs.borrowed if name in every.borrowed)
             signs = replace(signs, deleted=every.deleted, lost=every.lost, borrowed=borrowed)

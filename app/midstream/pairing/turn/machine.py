@@ -1,6 +1,6 @@
 """What carries out turns and words requests, put together when the first is needed.
 
-A third of the program hangs on it: request builder, edit modes, parsers and checks of answers.  A
+It imports a third of the program: request builder, edit modes, parsers and checks of answers.  A
 session that only shows a review has no use for them, and must not wait until they are loaded.
 """
 
@@ -137,7 +137,7 @@ class ReadAhead:
     def _redirect(self, answer: Answer, said: str) -> Conversation | None:
         """A redirect after the lines that are complete by now.
 
-        ``None`` for a chat model: it has read all but the new words, and would be held up.
+        ``None`` for a chat model: it has read all but the new words, and would be delayed.
         """
         mode, exchange = answer.region, answer.exchange
         if mode is None or not mode.is_open or self._server.model_info.is_chat:

@@ -35,7 +35,7 @@ AT_ONCE: Final = 2_048
 WAITING_S: Final = 2.0
 """Seconds after which a request without an answer is mentioned."""
 _LOST: Final = "\ufffd"
-"""Stands where bytes were no characters."""
+"""Replaces bytes that are no characters."""
 _EARLY_ENDS: Final = {
     LENGTH: "the answer reached its length limit",
     "repetition": "it kept repeating itself",
@@ -133,7 +133,7 @@ class ResponseReader:
                 if answer.text and not answer.text.endswith("\n"):
                     await self._show(answer, "\n")
                     answer.carry(messages)
-            # What the user did not ask for asks the user for nothing.
+            # A request that the session makes by itself asks the user nothing.
             offered = tool_loop.offered and not answer.turn.background
             offline = await self._ask(answer, effort, waiting, offered=offered)
             return answer.calls
@@ -398,7 +398,7 @@ class ResponseReader:
 
     async def _end_ramble(self, answer: Answer) -> None:
         region = answer.region
-        if region is not None and region.is_written:  # What follows the region is talk.
+        if region is not None and region.is_written:  # Text after the region is prose.
             await self.complete(answer)
         else:
             self._cut(answer, "was stopped (it wrote far more than this change can need)")

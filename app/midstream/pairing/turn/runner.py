@@ -427,7 +427,7 @@ class TurnRunner:
             decline: Leave it to the user at once.
         """
         answer = _answer(stop)
-        if answer.turn.running:  # What was found has to be in a hunk to be held back.
+        if answer.turn.running:  # A finding has to be in a hunk to be held back.
             self._log.cut(answer, TurnStatus.STOPPED, settle_tail=True)
         held = self._guard.hold(stop)
         may_follow = answer is self._log.current and not self.preparing and not decline
@@ -473,7 +473,7 @@ class TurnRunner:
         return None
 
     async def _until(self, task: asyncio.Task[Any], answer: Answer) -> Answer | None:
-        """Wait for what an answer ends with; a new answer leaves that behind.
+        """Wait for a task at the end of an answer; a new answer abandons it.
 
         Returns:
             The new answer, if one begins before ``task`` ends.

@@ -265,7 +265,7 @@ class Turns(Sequence[Turn]):
         await self.related_found(seconds)
 
     async def related_found(self, seconds: float | None = None) -> bool:
-        """Wait until the related code of the last preview is known; whether that was to wait for.
+        """Wait until the related code of the last preview is known; returns whether it had to wait.
 
         Args:
             seconds: To wait at most.
