@@ -1,4 +1,4 @@
-"""Added code: a reply that is only what a class or a file gets, read as the rewrite of all of it.
+"""Added code: a reply with only the new code of a class or file, read as a rewrite of all of it.
 
 Models write a class or a file again although they were asked for what is new, put each definition
 into a code block of its own, or show how to call it.  What is there already is never overwritten.
@@ -22,7 +22,7 @@ from midstream.edits.indent import indent_of
 from midstream.edits.parsing import MARKDOWN_FENCE, OpenFence, Wait, file_name, is_remark
 
 _MAX_TALK: Final = 3
-"""Lines between two blocks of code; what comes behind more of them is talk."""
+"""Lines between two blocks of code; a block after a longer gap is an example."""
 _AGAIN: Final = "the reply is the class again, with nothing new in it"
 _NOTHING_NEW: Final = "the reply has nothing that the file lacks"
 _CUT_BLOCK: Final = "the reply ended inside its code fence"
@@ -45,7 +45,7 @@ _METHOD: Final = re.compile(r"(?:async\s+)?def\s+\w+\(\s*(?:self|cls)\b")
 _ACCESSOR: Final = re.compile(
     r"@\w+\.(setter|deleter)\b|^\s*(?:static\s+)?(get|set)\s+[\w#\[]", re.MULTILINE
 )
-"""Tells a method from another one that has its name."""
+"""Distinguishes a method from another one of the same name."""
 _TEST: Final = re.compile(r"[tT]est")
 _PYTHON_QUOTE: Final = re.compile(r'"{3}|\'{3}')
 _QUOTE: Final = re.compile("`")
@@ -279,7 +279,7 @@ class AdditionParser(AddedCodeParser):
         return not self._there.isdisjoint(_keys(above, line, declared_names(self._path, line)))
 
     def _take_again(self, lines: Sequence[str]) -> None:
-        """Begin with what the class has, in which there may be more that is new."""
+        """Begin with the lines that the class has; new code may stand among them."""
         self._again = "".join(lines).splitlines()
         self._held.clear()
         self._blank.clear()
@@ -523,7 +523,7 @@ class FileAdditionParser(AddedCodeParser):
         name, lines = next(iter(names), ""), [*self._above_item, line]
         self._above_item = []
         if name in self._known or not (names or self._is_new(line)):
-            # The code that a test is for, a line of the file, or a call of what is new.
+            # The code that a test is for, a line of the file, or a call of the new code.
             self._item = _Item.LEFT_OUT
         elif (
             name in self._names
@@ -682,7 +682,7 @@ class FileAdditionParser(AddedCodeParser):
 
 
 class _Item(Enum):
-    """What becomes of a definition in a reply."""
+    """What is done with a definition in a reply."""
 
     NONE = "none"
     NEW = "new"
@@ -749,7 +749,7 @@ def _moved(lines: Sequence[str], margin: str, path: str) -> list[str]:
 
 
 def _keys_of(lines: Sequence[str], definition: Definition) -> set[str]:
-    """What tells a method from others, by its lines."""
+    """The parts that distinguish a method from others, by its lines."""
     header = _header(lines)
     return _keys(lines[:header], lines[header], {definition.own_name})
 
@@ -768,7 +768,7 @@ def _keys(above: Sequence[str], header: str, names: Collection[str]) -> set[str]
 
 
 def _is_whole(lines: Sequence[str], path: str) -> bool:
-    """Whether code that nothing surrounds has come to its end, as far as its structure tells."""
+    """Whether code without a fence around it has ended, judging by its structure."""
     text = textwrap.dedent("\n".join(lines)).strip("\n")
     if is_python(path):
         try:

@@ -168,7 +168,7 @@ def _span(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, str]:
         start, tail = max(0, start - 1), max(0, tail - 1)
         old = "\n".join(before[start : len(before) - tail])
         new = "\n".join(after[start : len(after) - tail])
-        # Without a new text, or an old one, the tool decides by itself what becomes of line ends.
+        # Without a new text, or an old one, the tool decides by itself about line ends.
         fits = (old and new and _occurs_once(whole, old)) or not before
         if fits:
             return old, new

@@ -137,7 +137,7 @@ class _Region:
 
 
 def outcome(hunks: Iterable[Hunk], *, accept: bool) -> str:
-    """What deciding hunks is called; a review of other programs' changes has words of its own."""
+    """The words for decisions about hunks; a review of other programs' changes has its own."""
     found = list(hunks)
     if found and all(hunk.external for hunk in found):
         return "kept" if accept else "put back"

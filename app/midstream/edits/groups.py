@@ -190,7 +190,7 @@ def _same(hunks: Sequence[HunkFacts]) -> list[HunkGroup]:
 
 
 def _key(hunk: HunkFacts) -> str:
-    """What hunks of one group have in common; ``""`` for a hunk that can be in none."""
+    """The property that hunks of one group share; ``""`` for a hunk that can be in no group."""
     changes = hunk.changes
     if _renames(hunk):
         return repr(("names", sorted({(c.removed, c.added, c.place) for c in changes})))
@@ -468,7 +468,7 @@ def _note(
     mostly = bool(rest) and len(moved) >= MOSTLY * len(lines) and not (hunk.old and hunk.new)
     kinds = evidence[hunk.id]
     if way == "to" and not hunk.new:
-        # What went elsewhere did not go away.
+        # Moved code was not deleted.
         kinds[:] = [each for each in kinds if each.kind is not ChangeKind.DELETION]
         if gone := deletion(hunk.path, rest, ()):
             kinds.append(Evidence(ChangeKind.DELETION, gone))

@@ -1,8 +1,8 @@
 """The text of a file without any accepted change, kept beside its proposal.
 
-What is accepted changes the *reviewed* text (the file without what waits for a decision) and leaves
-the origin alone; what changes without a decision, such as a save by the user, changes both.  So the
-difference of the two is what was accepted, over any number of hunks that replaced each other.
+An accept changes the *reviewed* text (the file without undecided changes) and leaves the origin
+alone; a change without a decision, such as a save by the user, changes both.  So the difference of
+the two is what was accepted, over any number of hunks that replaced each other.
 """
 
 from __future__ import annotations

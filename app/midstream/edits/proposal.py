@@ -140,8 +140,8 @@ class FileProposal:
     def freeze(self) -> str:
         r"""Stop: keep the lines whose place is decided, so that ``resume`` can continue after them.
 
-        Later lines may be half of a replacement: what is asked for now may leave the other half
-        out, and the old lines would stay beside the new ones.
+        Later lines may be half of a replacement: the next answer may leave the other half out, and
+        the old lines would stay beside the new ones.
 
         Returns:
             The kept text, each line ``"\n"`` terminated.
@@ -263,9 +263,9 @@ class FileProposal:
 
         Args:
             edits: The edits.
-            former: Whether the text is as it was before another program changed it where nothing is
-                left of that.  Then what is in no line is as before, too: whether there is a file,
-                line ends, encoding, the final newline.
+            former: Whether the text goes back to its state before another program changed it, where
+                nothing is left of that change. Properties that show in no line go back as well:
+                whether there is a file, line ends, encoding, the final newline.
         """
         if not edits:
             return self.base
@@ -278,11 +278,11 @@ class FileProposal:
 
     @property
     def former(self) -> SourceText | None:
-        """What the file held before another program changed or deleted it, if one did."""
+        """The text of the file before another program changed or deleted it, if one did."""
         return self._former
 
     def known_texts(self) -> tuple[SourceText, ...]:
-        """The base, what belongs on disk, and that without the external hunks that wait."""
+        """The base, the text for the disk, and the latter without the external hunks that wait."""
         return self.base, self.composed(), self.reviewed()
 
     def reviewed(
@@ -313,7 +313,7 @@ class FileProposal:
         return self._with(edits, former=False)
 
     def accepted(self) -> tuple[SourceText, SourceText]:
-        """The file without and with what was accepted; the same if that is nothing."""
+        """The file without and with the accepted hunks; twice the same if there are none."""
         waiting = [hunk.id for hunk in self.hunks.for_path(self.path) if not hunk.decided]
         if not waiting:
             return self._origin.accepted(self.reviewed())
@@ -331,13 +331,13 @@ class FileProposal:
         return self._program, self.programs[0 if back else 1]
 
     def mark(self) -> Origin:
-        """A second origin, from here on: what is accepted after it can be told from all of it."""
+        """Begin a second origin: what is accepted from now on can be told from earlier accepts."""
         mark = Origin(self.accepted()[1])
         self._marks.append(mark)
         return mark
 
     def unmark(self, mark: Origin) -> None:
-        """Follow a mark no more."""
+        """Drop a mark."""
         self._marks.remove(mark)
 
     def proposed_region(self, start: int, stop: int) -> str:

@@ -150,7 +150,7 @@ class Rebase:
         return (right, right) if left is None or left == right else None
 
     def _changed(self, hunk: Hunk, start: int, stop: int, growing: bool) -> Move:
-        """What the change to a hunk's lines makes of it."""
+        """The state of a hunk after a change to its lines."""
         low, high = self._before[start], self._after[stop]
         found = self._new[low:high]
         if hunk.decided:

@@ -88,8 +88,8 @@ class Signs:
         unbound: Names that the rewrite still uses and no longer defines.
         lost: Type hints, decorators and docstrings that are gone though something is to be added.
         untouched: Names of these lines that the instruction mentions and no changed line has.
-        missing: What the instruction quotes and neither the lines before nor the rewrite have.
-        borrowed: Words of the instruction that became names though nothing says they are.
+        missing: Words that the instruction quotes and neither the lines before nor the rewrite
+        have. borrowed: Words of the instruction that became names though nothing says they are.
     """
 
     broken: bool = False
@@ -260,7 +260,7 @@ def _parsed(before: str, after: str) -> tuple[bool, tuple[str, ...], Counter[str
 
 
 class _Contents:
-    """What a piece of code binds, reads and has to describe it, gathered in one pass.
+    """The names that a piece of code binds and reads, and its descriptions, gathered in one pass.
 
     Attributes:
         bound: Names that it binds.

@@ -59,7 +59,7 @@ _USE: Final = re.compile(
 )
 """Words that ask for more than the presence of a parameter."""
 _MIN_NEIGHBOURS: Final = 20
-"""Characters of the lines beside a region, so that brackets alone are not taken for them."""
+"""Least characters of the lines beside a region, so that brackets alone do not count."""
 _REPEATED: Final = re.compile(r"([A-Za-z]{2,6})\1\1", re.IGNORECASE)
 _KNOWN: Final = frozenset((*dir(builtins), *keyword.kwlist, *keyword.softkwlist))
 
@@ -216,7 +216,7 @@ def nonsense(instruction: str, before: str, after: str, known: str) -> str:
     if trees is None:
         return ""
     names = frozenset((*_NAME.findall(known), *_NAME.findall(before), *_KNOWN))
-    # What a decorator is called is often the word for what it does.
+    # A decorator's name is often the word for its effect.
     defined = bound(trees[1]) | set(decorators(trees[1]))
     for node in ast.walk(trees[1]):
         if not isinstance(node, ast.Name) or node.id in names or node.id in defined:
@@ -423,7 +423,7 @@ def _not_used_instead(instruction: str, before: str, after: str, known: str) -> 
 
 
 def _left_over(instruction: str, before: str, after: str) -> str:
-    """A kind of statement that all were to be removed of, and that still stands there."""
+    """A kind of statement whose every instance was to be removed, and that still stands there."""
     for match in _REMOVING.finditer(instruction):
         words = re.findall(r"[a-z]+", match["what"].lower())
         if not words or not words[0].endswith("s"):
@@ -459,7 +459,7 @@ def _deleted_beside(instruction: str, before: str, after: str) -> int:
     solid = sum(bool(line.strip()) for line in old)
     if named:
         return beside if beside > _MAX_DELETED_LINES else 0
-    # It speaks of no name: much of the code is more than any part of it.
+    # It names nothing: count a deletion of much of the code, not of a part.
     return lost if lost > max(_MAX_DELETED_LINES, solid // 2) else 0
 
 

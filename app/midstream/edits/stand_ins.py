@@ -3,8 +3,8 @@
 A picture, a very long file or a symbolic link has no lines to decide about, and a change of line
 ends or permissions changes none.  A stand-in has one line that names the file's kind, size and
 content (none where there is no file), so that a change is one hunk, which is decided, undone and
-journalled like any other.  A stand-in is written as what its line stands for; lines that stand for
-nothing are never written.
+journalled like any other.  Writing a stand-in writes the file that its line stands for; lines that
+stand for nothing are never written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from midstream.edits.documents import LINE_ENDS, NotTextError, SourceText, UnencodableError
 
 MAX_HELD_BYTES: Final = 16 << 20
-"""Of a larger file the bytes are not kept."""
+"""The bytes of a larger file are not kept."""
 MAX_TOTAL_BYTES: Final = 4 * MAX_HELD_BYTES
 """How many bytes are kept of the states of one file; the oldest go first."""
 
@@ -120,7 +120,9 @@ def is_whole(text: SourceText) -> bool:
 
 
 def properties_of(text: SourceText) -> FileProperties | None:
-    """What a file with this text is; ``None`` if nothing is known, or there is no file."""
+    """The properties of a file with this text; ``None`` if nothing is known, or there is no
+    file.
+    """
     if text.missing:
         return None
     if isinstance(text, StandIn):

@@ -29,10 +29,11 @@ _ALIKE: Final = 0.5
 _TOKEN: Final = re.compile(r"\w+|[-+*/%=<>!&|^~?:.@]+|[^\w\s]")
 _QUOTES: Final = frozenset("\"'`")
 _MARKS: Final = frozenset(('"""', "'''", "`"))
-"""What begins and ends a string of several lines."""
+"""Tokens that begin and end a string of several lines."""
 _ATOMS: Final = ("string", "comment")
 _SPACED: Final = re.compile(r"</|/>|=\s*\}|^\s*#\s*define\b|\\$")
-"""Where spaces mean something in code: markup, ``f"{value = }"``, macros, continued lines."""
+"""Token kinds in which spaces mean something: markup, ``f"{value = }"``, macros, continued
+lines."""
 _SCRIPTS: Final = frozenset((".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"))
 """Languages that end a statement with a line where the next one cannot go on with it."""
 _FREE: Final = frozenset((".java", ".rs", ".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".hh"))
@@ -151,7 +152,7 @@ def token_difference(
 
 
 class _Pairs:
-    """Which token of one side is which of the other, in the same order.
+    """The pairs of equal tokens of both sides, in order.
 
     Attributes:
         of_old: For each old token the new one, or -1.
@@ -171,7 +172,9 @@ class _Pairs:
         self.of_old[i], self.of_new[j] = j, i
 
     def slide(self) -> None:
-        """Of equal places for what came or went, take that of whole lines and whole brackets."""
+        """Among equivalent places for an insertion or deletion, take that of whole lines and whole
+        brackets.
+        """
         _slide(self._old, self.of_old, self.of_new)
         _slide(self._new, self.of_new, self.of_old)
 

@@ -142,7 +142,7 @@ class _Choice(msgspec.Struct, frozen=True):
     index: int | None = None
     delta: _ChatDelta | None = None
     message: _ChatDelta | None = None
-    text: Any = None  # Of the older API for completions, which some gateways stream.
+    text: Any = None  # A field of the older API for completions, which some gateways stream.
     finish_reason: Any = None
     error: Any = None
 
@@ -234,7 +234,7 @@ class _ChatReader:
         self._times |= _times(chunk.time_info) or _times(chunk.usage)
         for choice in chunk.choices or ():
             if choice.index:
-                continue  # Another answer to the same, which nobody has asked for.
+                continue  # A second answer to the same request, which was not asked for.
             if (error := error_of(choice.error)) is not None:
                 return [*events, *composer.fail(error)]
             if choice.delta is not None:

@@ -104,8 +104,8 @@ class Client:
 
     @property
     def transport(self) -> Transport:
-        """What is spoken, as far as that is known: "websocket", or once the endpoint turned out to
-        have none "sse" (the Responses API over HTTP), "chat" or "messages".
+        """The protocol in use, as far as it is known: "websocket", or once the endpoint turned out
+        to have none "sse" (the Responses API over HTTP), "chat" or "messages".
         """
         if not self._http_only:
             return "websocket"
@@ -125,7 +125,7 @@ class Client:
 
     @property
     def remark(self) -> str:
-        """What was found out about the endpoint, in sentences, or ""."""
+        """Remarks about the endpoint, in sentences, or ""."""
         said = [self._apis.remark] if self._apis is not None and self._apis.remark else []
         if self._tools_refused:
             said.append(f"{self.endpoint.host} takes no tools, so the model cannot look at files.")
@@ -532,7 +532,7 @@ class Client:
         for turn in self._ahead.lose(failed):
             self._ahead.end(turn, failed)
 
-    # What comes in; called by the link's reader task.
+    # Take an incoming event; called by the link's reader task.
 
     def _on_event(self, link: Link, event: ServerEvent) -> None:
         if link is not self._link:
@@ -636,5 +636,5 @@ def _refuses_tools(event: ServerEvent) -> bool:
 
 
 def _settings(frame: dict[str, Any]) -> dict[str, Any]:
-    """What has to be equal for the server's cached state to apply."""
+    """The fields that have to be equal for the server's cached state to apply."""
     return {name: frame.get(name) for name in ("instructions", "tools", "tool_choice", "reasoning")}

@@ -1,4 +1,4 @@
-"""What a server refuses is left out, once, and remembered for the session.
+"""Fields that a server refuses are left out, and remembered for the session.
 
 Servers refuse requests for a field that they do not know, or a role that their chat template does
 not have. Where the request can do without, it is sent again; the sentence of the refusal says what
@@ -198,14 +198,14 @@ MAX_CONCESSIONS: Final = 2 * len(CONCESSIONS)
 
 
 class Concessions:
-    """What a server has refused so far in this session, and does without."""
+    """The fields that a server has refused in this session, and that are left out."""
 
     def __init__(self) -> None:
         self._made: list[Concession] = []
 
     @property
     def remark(self) -> str:
-        """What is left out, as the end of a sentence about the server, or ``""``."""
+        """The omitted fields, as the end of a sentence about the server, or ``""``."""
         if not self._made:
             return ""
         *others, last = (each.what for each in self._made)

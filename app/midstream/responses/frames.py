@@ -146,7 +146,7 @@ class FrameReader:
                 if not line:
                     self._end_frame()
             case b"data":
-                while value.startswith(b"data:"):  # Of a proxy that frames frames.
+                while value.startswith(b"data:"):  # From a proxy that wraps frames in frames.
                     value = value[5:].removeprefix(b" ")
                 if self._begins_anew(value):
                     self._end_frame()

@@ -107,7 +107,7 @@ class ApiChoice:
 
     @property
     def remark(self) -> str:
-        """What was found out, in sentences, or ``""``."""
+        """Remarks about the endpoint, in sentences, or ``""``."""
         said: list[str] = []
         host, api = self.endpoint.host, self._at % len(self._names)
         if self.chosen and api:
@@ -130,7 +130,7 @@ class ApiChoice:
 
 @dataclass(slots=True)
 class _Attempt:
-    """What has become of a request: "asked", "begun" or "ended"."""
+    """The state of a request: "asked", "begun" or "ended"."""
 
     state: str = "asked"
 
@@ -231,7 +231,7 @@ class HttpLink:
                     continue
                 choice.concessions.withdraw(conceded)
                 if _is_about_tools(refusal, frame):
-                    raise  # What a request without them asks for is not up to this link.
+                    raise  # A request that is pointless without them is not this link's decision.
                 if refusal.lacks_route:
                     first, asked = first or refused, choice.asked
                     if choice.next():

@@ -69,7 +69,7 @@ def store_key(user: str, key: str) -> str:
     except errors.NoKeyringError:
         raise NoKeyringError("This system has no keyring that Midstream can use") from None
     except Exception as error:  # Backends raise what their libraries raise.
-        # Only the kind: nobody knows what the text of a backend's error quotes.
+        # Only the kind: the text of a backend's error may quote the key.
         raise NoKeyringError(f"The keyring has failed ({type(error).__name__})") from None
     if kept != key:  # The backend "null" takes everything and keeps nothing.
         raise NoKeyringError("The keyring did not keep the key")

@@ -18,7 +18,7 @@ _MIN_KEY_LENGTH: Final = 8
 """Characters of a key; shorter ones are no secrets, and parts of words."""
 _REFUSED: Final = f"[Errno {errno.ECONNREFUSED}]"
 _NUMBER: Final = re.compile(r"\[Errno -?\d+\] ")
-"""What Python puts before the words of the operating system."""
+"""Python's prefix of the operating system's message."""
 _MAX_DEPTH: Final = 6
 """Levels of JSON around a message; gateways wrap the errors of others, as text, too."""
 _NO_ROUTE: Final = frozenset({404, 405, 501})
@@ -26,7 +26,7 @@ _ABOUT_MORE: Final = re.compile(
     r"model|deployment|response with id|endpoints found|providers?\b|quota|account|organi[sz]ation",
     re.IGNORECASE,
 )
-"""What a 404 is about that is not about the address."""
+"""Subjects of a 404 that is not about the address."""
 _NO_MODEL: Final = re.compile(
     r"\bmodel\b.*(?:not found|not exist|no such|unknown|invalid)|(?:no such|unknown) model\b"
     r"|deployment.?not.?found|no such deployment",
@@ -110,7 +110,7 @@ class Refusal:
 
     @property
     def said(self) -> str:
-        """What the body says, on one line: its message, or the words of a page."""
+        """The message of the body, on one line, or the words of a page."""
         if self.is_page:
             page = self.body.decode("utf-8", "replace")
             title = _TITLE.search(page)

@@ -1,4 +1,4 @@
-"""The Responses API over HTTP, tolerant of what engines leave out."""
+"""The Responses API over HTTP, tolerant of fields that engines leave out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pieces in which the text of a message comes: what is new in each of them.
+"""The pieces in which the text of a message comes, and the new part of each.
 
 A piece holds what was not said before. Some servers send all so far with every piece, and some
 gateways send everything once more at the end, in the field for what is new; then only what is new

@@ -58,7 +58,7 @@ _CLOSINGS: Final = {
     else _loose(closing)
     for opening, closing in _TAGS.items()
 }
-"""What closes each of them."""
+"""The mark that closes each of them."""
 _HEADER: Final = re.compile(
     r"(?:<\|start\|>[^<]{0,40})?<\|channel\|>\s*(?P<name>\w*)[^<]{0,80}"
     r"(?:<\|constrain\|>[^<]{0,40})?<\|message\|>"
@@ -69,13 +69,13 @@ _HARMONY: Final = ("<|start|>", "<|channel|>", "analysis")
 """How an answer in that format begins."""
 _BARE_OPENING: Final = re.compile(r"analysis(?=[A-Z])")
 _BARE_CLOSING: Final = re.compile("assistantfinal", re.IGNORECASE)
-"""What is left of harmony's headers where an engine drops control tokens."""
+"""The remains of harmony's headers where an engine drops control tokens."""
 _WRAPPINGS: Final = (
     *("<answer>", "<response>", "<|begin_of_solution|>", "<|start_response|>", "<|start_text|>"),
     *("<|im_start|>assistant", "<|start_header_id|>assistant<|end_header_id|>", "<|assistant|>"),
     *("<|begin_of_text|>", "<|fim_middle|>", "<bos>", "\ufeff", "\u200b"),
 )
-"""What some models put in front of the answer."""
+"""Marks that some models put in front of the answer."""
 _END_TOKENS: Final = (
     *("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|return|>", "<|endoftext|>"),
     *("<|end_of_text|>", "<|eos|>", "<|end_of_solution|>", "<|end_response|>", "<|end_text|>"),
@@ -144,7 +144,7 @@ class ThoughtSplitter:
         return self._told()
 
     def end(self) -> Told:
-        """There is no more text; what was held back."""
+        """There is no more text; returns the rest."""
         pending, self._pending = self._pending, ""
         match self._state:
             case _ReaderState.TAGGED if not self._weak:

@@ -1,4 +1,4 @@
-"""The ASGI application: routes and what they share. uvicorn runs it on one machine, Ray Serve on
+"""The ASGI application: routes and their shared parts. uvicorn runs it on one machine, Ray Serve on
 many.
 
 Routes: WebSocket and POST ``/v1/responses``; GET and DELETE ``/v1/responses/{id}``, POST its

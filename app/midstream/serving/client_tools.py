@@ -184,7 +184,7 @@ def _rewrite(
 def _region(
     instruction: str, path: str, language: str, text: str, most: int | None
 ) -> RegionRequest | None:
-    """What to rewrite of a file: all of it, or the definition that an instruction names."""
+    """The part of a file to rewrite: all of it, or the definition that an instruction names."""
     lines = text.splitlines(keepends=True)
     start, stop = 0, len(lines)
     if len(lines) > _MAX_WHOLE_LINES:
@@ -216,7 +216,7 @@ def _named_definition(instruction: str, text: str) -> tuple[int, int] | None:
 def _named_file(messages: Sequence[Message]) -> str | None:
     """The file that the newest words name; earlier words count where the newest name none."""
     for message in reversed(messages):
-        # What a client says of itself comes in tags, or under a heading.
+        # A client's words about itself come in tags, or under a heading.
         if message.role != "user" or message.text.lstrip().startswith(("<", "#")):
             continue
         for word in _FILE.findall(message.text):

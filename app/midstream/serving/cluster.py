@@ -309,7 +309,7 @@ def _leave(options: ClusterOptions) -> None:
     if not ray.is_initialized():
         return
     with contextlib.suppress(Exception):
-        # Of a cluster that goes on, only what is ours; a Ray of our own ends as a whole.
+        # In a cluster that goes on, end only our parts; a Ray of our own ends as a whole.
         serve.delete(_NAME)
         ray.kill(ray.get_actor(_SHARED, namespace=_NAME))
     ray.shutdown()

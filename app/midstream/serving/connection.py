@@ -291,7 +291,8 @@ class ServerConnection:
         else:
             self._cache.add(conversation)
             if conversation.stream_id is not None and not turn.request.generate:
-                # Of what is typed and read, the last counts: others would drive out real answers.
+                # Only the last state of a text that is read while typed is stored: others would
+                # drive out real answers.
                 self._cache.drop(self._read_ahead.get(conversation.stream_id, ""))
                 self._read_ahead[conversation.stream_id] = turn.id
         if turn.request.keep:

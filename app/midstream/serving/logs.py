@@ -22,11 +22,11 @@ _ECHOES = frozenset(
         "Cancel %s running task(s), timeout graceful shutdown exceeded",
     }
 )
-"""What uvicorn writes, some of it with a traceback, whenever a peer makes a mistake."""
+"""Messages of uvicorn, some with a traceback, whenever a peer makes a mistake."""
 
 
 class _NoEcho(logging.Filter):
-    """Lets pass what is not a peer's doing."""
+    """Drops messages about mistakes of peers."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None

@@ -62,11 +62,11 @@ class Shelf(Protocol):
     """A store of responses; every method may raise RequestError if it cannot be reached."""
 
     async def put(self, stored: StoredResponse) -> None:
-        """Keep a response in place of what is kept of it."""
+        """Replace the stored state of a response."""
         ...
 
     async def get(self, response_id: str) -> StoredResponse | None:
-        """What is kept of a response."""
+        """The stored state of a response."""
         ...
 
     async def drop(self, response_id: str) -> None:
@@ -133,7 +133,7 @@ class ResponseShelf:
     def _end(self, response_id: str) -> None:
         run = self._runs.pop(response_id, None)
         if run is not None:
-            run.stop.set()  # Nobody waits for that any more.
+            run.stop.set()  # No client waits for that any more.
             run.ended.set()
 
 
@@ -201,7 +201,7 @@ class StoredResponses:
             self._running.pop(turn.id, None)
 
     async def _stop_when_asked(self, turn: ServedResponse) -> None:
-        with contextlib.suppress(RequestError):  # Then nobody can ask any more.
+        with contextlib.suppress(RequestError):  # Then no client can ask any more.
             await self._shelf.until_stopped(turn.id)
             if turn.active:
                 turn.interrupt(Interrupt.CANCEL)
@@ -264,7 +264,7 @@ class StoredResponses:
             running.turn.abandon()
             running.task.cancel()
         await asyncio.gather(*(each.task for each in left.values()), return_exceptions=True)
-        # Nobody else will end them.
+        # Only this server can end them.
         await asyncio.gather(*map(self._shelf.drop, left), return_exceptions=True)
 
     async def _find(self, response_id: str) -> StoredResponse:

@@ -222,7 +222,9 @@ class CallSplitter:
         return steps
 
     def finish(self) -> list[Step]:
-        """What the end of the text settles; a call without its last line is incomplete."""
+        """The items that the end of the text completes; a call without its last line is
+        incomplete.
+        """
         steps: list[Step] = []
         line, self._line = self._line, ""
         if line:
@@ -325,7 +327,8 @@ def read_call(text: str) -> WrittenCall | None:
         fields = _object_decoder.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
-    if isinstance(inner := fields.get("function"), dict):  # As a client would send it.
+    # In the form in which a client would send it.
+    if isinstance(inner := fields.get("function"), dict):
         fields = cast("dict[str, Any]", inner)
     name = fields.get("name", fields.get("function"))
     given = [fields[key] for key in ("arguments", "parameters") if fields.get(key) is not None]

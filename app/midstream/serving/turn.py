@@ -168,7 +168,7 @@ class ServedResponse:
                 top_p=1.0 if request.top_p is None else request.top_p,
                 seed=request.seed,
                 generate=request.generate,
-                # Text that is drawn anew each time is promised to nobody; edits are not drawn, or
+                # Sampled text differs each time and cannot be read ahead; edits are not sampled, or
                 # by a seed.
                 prose=model.is_chat and bool(request.temperature) and request.seed is None,
                 correction=request.correction,
@@ -430,7 +430,7 @@ class ServedResponse:
         return {METADATA_PREFIX + key: str(count) for key, count in counts.items()}
 
     def telemetry(self) -> dict[str, Any]:
-        """What the turn costs so far; ``midstream.serving.http`` says what is in it."""
+        """The cost of the turn so far; ``midstream.serving.http`` names its fields."""
         usage = self._job.usage
         waiting = not (self._job.started or self._job.finished)
         return {

@@ -5,7 +5,7 @@ box of the dirty regions; on a full screen of nested containers that is most of 
 This one renders only dirty lines that no widget above covers, and looks up once per layout which
 widget is on top where.
 
-Where a widget does not fill its region, Textual's own way is taken.  Held by contract tests; see
+Where a widget does not fill its region, Textual's own way is taken.  Checked by contract tests; see
 ``eager`` for the switch.
 """
 
@@ -58,7 +58,7 @@ class SparingCompositor(Compositor):
     """Renders the same lines as its parent, from fewer widgets."""
 
     _layout: tuple[object, object] = (None, None)
-    """What the parts of lines were looked up in."""
+    """The map in which the parts of lines were looked up."""
     _seen: list[tuple[Widget, Region, Region]]
     """Widgets from the top, where each is, and the part that is seen."""
     _chops_of: dict[int, list[_Chop]]
@@ -89,7 +89,7 @@ class SparingCompositor(Compositor):
         return LayoutUpdate([[strip for _, strip in line] for _, line in pieces], screen)
 
     def _pieces(self, spans: Sequence[tuple[int, int, int]]) -> PaintedLines | None:
-        """What the spans show, if each widget fills its whole region; ``None`` otherwise."""
+        """The content of the spans, if each widget fills its whole region; ``None`` otherwise."""
         wanted = [
             (y, [chop for chop in self._line(y) if chop.x < stop and chop.stop > start], stop)
             for y, start, stop in spans

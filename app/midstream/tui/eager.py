@@ -124,7 +124,7 @@ class EagerScreen(Screen[Any]):
         ready = widget._repaint_required and not (self._layout_required or self._scroll_required)
         if EAGER and ready and perf_counter() - self._last_paint >= MIN_FRAME_S:
             widget._repaint_required = False
-            # What else has changed comes with the next frame; it may be a whole page.
+            # Other changes come with the next frame; they may fill a page.
             others, self._dirty_widgets = self._dirty_widgets, {widget}
             self._on_timer_update()
             if others:
@@ -144,7 +144,8 @@ class EagerScreen(Screen[Any]):
         if EAGER:
             now = perf_counter()
             if self.output_backlog > BACKLOG:
-                # What is painted now would only stand in the queue; it is painted when it can go.
+                # A frame painted now would only wait in the queue; it is painted when it can be
+                # sent.
                 self._update_timer.pause()
                 if not self._retry_armed:
                     self._retry_armed = True

@@ -283,7 +283,7 @@ class _Key(NamedTuple):
 
 
 def teach_sequences(own: Iterable[str] = ()) -> None:
-    """Make ESC CR ``alt+enter``, and ESC and a character two keys; held by contract tests.
+    """Make ESC CR ``alt+enter``, and ESC and a character two keys; checked by contract tests.
 
     A terminal without the kitty keyboard protocol (and tmux) sends ESC CR for Alt+Enter.  Textual
     reads that as plain Enter, which would redirect the model instead of queueing.  It also sends

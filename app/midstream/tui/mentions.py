@@ -127,7 +127,7 @@ class MentionSource:
         self._symbols.clear()
 
     def candidates(self, query: str) -> list[MentionChoice]:
-        """What fits, the best first."""
+        """The candidates that fit, the best first."""
         path, colon, name = query.rpartition(":")
         if colon:
             return self._in_file(path, name)
@@ -195,7 +195,7 @@ class MentionSource:
         return known
 
     def missing(self, query: str) -> str:
-        """What candidates for a mention may come later, in words; ``""`` if these are all."""
+        """The candidates for a mention that may come later, in words; ``""`` if these are all."""
         path, colon, _ = query.rpartition(":")
         if colon:
             target = path.strip('"')

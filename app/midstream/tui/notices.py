@@ -271,7 +271,8 @@ class Notices:
             self.line.clear()
         else:
             self._stop_fading()
-            # Where all keys go to it, the key bar has the answers: also while a sentence covers it.
+            # If all keys go to the question, the key bar has the answers, even while a sentence
+            # covers it.
             answers = () if self.is_alone else self.choices
             self.line.show("question", self._asked.text, answers)
 
@@ -297,7 +298,7 @@ class Notices:
             self._fade()
 
     def leave_place(self) -> None:
-        """The user goes to another hunk or file: remove what is about the one before."""
+        """The user goes to another hunk or file: remove notices about the one before."""
         if self._is_local:
             self._stop_fading()
             self._show_asked()

@@ -43,7 +43,7 @@ _READ: Final = 4_096
 UNDER_WAY_S: Final = 0.005
 """A key that was read longer ago than this has reached the field that it was meant for."""
 _LINGER_S: Final = 0.1
-"""How long what a terminal still sends (a mouse that moves) is thrown away at the end."""
+"""How long late input of the terminal (a moving mouse) is thrown away at the end."""
 
 
 class Outlet(Thread):
@@ -59,7 +59,7 @@ class Outlet(Thread):
         self._queue: Queue[bytes | None] = Queue(MAX_QUEUED_WRITES)
         self._direct: int | None = None
         self._frame: list[str] | None = None
-        """What has come of a frame, between the marks of its beginning and its end."""
+        """The part of a frame that has arrived, from the mark of its beginning on."""
         # It has to be a terminal, and one whose name leads back to it.
         with contextlib.suppress(OSError):
             name = os.ttyname(file.fileno())
@@ -96,14 +96,14 @@ class Outlet(Thread):
             while data:
                 try:
                     data = data[os.write(target, data) :]
-                except BlockingIOError:  # Somebody has told the terminal not to wait.
+                except BlockingIOError:  # The terminal was told elsewhere not to wait.
                     select.select([], [target], [])
                 except OSError:
                     break
             self._queue.task_done()
 
     def stop(self) -> None:
-        """Write what is kept, and end."""
+        """Write the rest, and end."""
         self._queue.put(None)
         self.join()
         if self._direct is not None:

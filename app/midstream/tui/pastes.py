@@ -22,7 +22,7 @@ class Pastes:
         self._blocks: dict[str, str] = {}
 
     def shorten(self, block: str) -> str:
-        """What is to be put into the text for a pasted block: itself, or its chip."""
+        """The text to insert for a pasted block: the block itself, or its chip."""
         lines = block.count("\n") + (not block.endswith("\n"))
         if lines <= MANY_LINES and len(block) <= LONG:
             return block

@@ -53,11 +53,11 @@ _SHARED = ("nfs", "cifs", "smb", "9p", "fuse.", "vboxsf", "drvfs", "virtiofs", "
 
 
 class ChangedOnDiskError(Exception):
-    """The target was not what the caller expected; it holds what it held before."""
+    """The target was not what the caller expected; its content is unchanged."""
 
 
 class OpenForWritingError(ChangedOnDiskError):
-    """Another program has the target open for writing; it holds what it held before."""
+    """Another program has the target open for writing; its content is unchanged."""
 
 
 class NotRegularError(Exception):

@@ -1,4 +1,4 @@
-"""The one owner of what was there before a review began: content, nothing, or cannot tell.
+"""The one owner of the state before a review began: content, no file, or unknown.
 
 A clean file need not be copied: its text is in the last commit.  Everything else is kept in memory
 as it was found: changed files, files that git does not know, and every file of a folder without
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
 
 _SUBMODULE: Final = "160000"
 _MERGED: Final = "AUTO_MERGE"
-"""What a merge that stopped has written, conflict markers included (gitrevisions(7))."""
+"""The result of a merge that stopped, conflict markers included (gitrevisions(7))."""
 
 MAX_BYTES: Final = 64_000_000
-"""How many bytes are kept; what did not fit counts from its first change on."""
+"""How many bytes are kept; a file that did not fit is reviewed from its first change on."""
 MAX_RECORDED: Final = 8_000_000
 """How many bytes a journal keeps of it."""
 MAX_AHEAD: Final = 64 << 20
-"""How many bytes are read before they are asked for."""
+"""How many bytes are read ahead."""
 MAX_FILE_BYTES: Final = 16 << 20
-"""What a larger file holds is not kept, bytes."""
+"""Bytes of a file; the content of a larger one is not kept."""
 MOMENT_S: Final = 2.0
 """How long after a move of HEAD a file that is as committed counts as part of the move."""
 
@@ -156,7 +156,7 @@ class Baseline:
         except GitFailedError as error:
             self._untold.update(dict.fromkeys(tracked, f"git cannot read the index: {error}"))
             return
-        # Of a file in conflict the index has several versions: it counts as it is.
+        # The index has several versions of a file in conflict, so the one on disk counts.
         self._keep(staged.unmerged & tracked)
         self.changed = tracked - staged.unmerged
         found = self._checked_out_together("", staged.regular(self.changed))
@@ -172,7 +172,7 @@ class Baseline:
                 self._untold[rel] = f"git cannot give its old text: {error}"
 
     def _note_ignored(self) -> None:
-        """Note what git ignores now: what it held is kept nowhere."""
+        """Note the files that git ignores now, whose contents are kept nowhere."""
         why = "git ignored it when the review began"
         with contextlib.suppress(GitFailedError):
             if self._place is not None:
@@ -233,7 +233,7 @@ class Baseline:
             rel: Path below the root, as the workspace names it.
 
         Raises:
-            UnknownFormerError: Nobody can tell; what is there now counts from here on.
+            UnknownFormerError: It is unknown; the present content is the baseline from here on.
             OtherRepositoryError: It belongs to a repository inside this folder.
         """
         if (inner := self._workspace.inner_repository(rel)) is not None:
@@ -297,7 +297,7 @@ class Baseline:
         return False
 
     def _cannot_tell(self, rel: str, why: str) -> UnknownFormerError:
-        """The error about a file; what it holds now is its baseline from here on."""
+        """The error about a file, whose present content is its baseline from here on."""
         with contextlib.suppress(UnknownFormerError):
             if (entry := self._peek(rel)) is not None:
                 self._kept[rel] = entry

@@ -17,7 +17,9 @@ _LOOKED_AT_BYTES: Final = 64_000
 
 
 class FileForm(NamedTuple):
-    """What is in no line of a text: whether lines end with CRLF, and whether a mark is in front."""
+    """The properties of a text beyond its lines: whether they end with CRLF, and whether a byte
+    order mark is in front.
+    """
 
     crlf: bool = False
     bom: bool = False

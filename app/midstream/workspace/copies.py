@@ -69,7 +69,7 @@ class FolderCopy:
         return environ
 
     def remove(self) -> None:
-        """Remove it (blocking); what it links to stays."""
+        """Remove it (blocking); the targets of its links stay."""
         remove(self.root)
 
 

@@ -86,7 +86,7 @@ class StateFolderError(WorkspaceError):
 
 
 class UnknownFormerError(WorkspaceError):
-    """Nobody can tell what a name stood for before a review: nothing is decided about it."""
+    """The content of a file before a review is unknown, so nothing is decided about it."""
 
     code = "unknown-former"
 

@@ -36,7 +36,7 @@ SYNC_S: Final = 1.0
 MAX_BYTES: Final = 16_000_000
 MAX_HEADER: Final = 65_536
 MAX_TIME: Final = 1e12
-"""Seconds since the epoch; a larger number is none."""
+"""Limit on seconds since the epoch; a larger number is invalid."""
 MAX_PARTS: Final = 4
 KEPT_SESSIONS: Final = 20
 TRUNCATED: Final = "journal.truncated"
@@ -106,7 +106,7 @@ class Journal:
         self._file_lock = threading.RLock()
         """Held while the disk is waited for: guards the rest, and is taken before the other."""
         self._unwritten: bytes = b""
-        """What was taken from the lines and is not written yet."""
+        """Lines that were taken from the queue and are not written yet."""
         self._lock_descriptor = _open_for_append(path)
         try:
             fcntl.flock(self._lock_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -275,7 +275,7 @@ class Journal:
         fresh = self.path.with_suffix(f".{self._part_number + 1}.jsonl")
         descriptor = _open_for_append(fresh)
         try:
-            os.ftruncate(descriptor, 0)  # What an earlier try has left.
+            os.ftruncate(descriptor, 0)  # The rest of an earlier try.
             header = _header(part=self._part_number + 1)
             if os.write(descriptor, header) < len(header):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(fresh))

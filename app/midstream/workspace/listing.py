@@ -313,7 +313,8 @@ def _translate(glob: str, anchored: bool) -> str:
                     at = end + 1
             else:
                 if star is not None:
-                    # The first place will do: what is between may as well follow this asterisk.
+                    # The first place suffices: any text before a later one may follow this asterisk
+                    # as well.
                     out[star] = "(?>[^/]*?"
                     out.append(")")
                 star = len(out)

@@ -291,7 +291,7 @@ def _disarmed(
     name = command[at] if at < len(command) else ""
     settings = [*_DISARMED]
     if name in _FILTERING:
-        # What a filter makes of a file is not known without it; whether it differs is.
+        # The output of a filter is not known without running it, but a difference of the input is.
         needed = str(name not in _COMPARING).lower()
         for driver, found in _local_filters(folder, env).items():
             values = found.disarmed(needed).items()
@@ -549,7 +549,7 @@ def work_tree_changes(root: Path, place: RepositoryPlace | None = None) -> WorkT
 
 
 def _below_top(root: Path, place: RepositoryPlace) -> str:
-    """What the names of files below a folder begin with in its repository."""
+    """The prefix, in its repository, of the names of files below a folder."""
     above = os.path.relpath(os.path.realpath(root), os.path.realpath(place.top))
     return "" if above == "." else f"{above}/"
 

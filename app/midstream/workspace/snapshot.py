@@ -37,7 +37,7 @@ from midstream.workspace.repo import (
 )
 
 STAGED: Final = "--staged"
-"""What stands for the index in place of revisions."""
+"""The word for the index in place of revisions."""
 _AS_STORED: Final = "* -filter -text -eol -ident -working-tree-encoding\n"
 _NOBODY: Final = {
     f"GIT_{who}_{what}": value

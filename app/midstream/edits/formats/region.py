@@ -1,7 +1,7 @@
 """Region rewrite: the reply is the new text of the one region that the request marked.
 
 The text may come bare, inside a Markdown fence, between ``<region>`` tags, or as the one text of a
-JSON object; what a chat model says around it is prose.  Models that were trained for this write
+JSON object; other words of a chat model are prose.  Models that were trained for this write
 bare text and need no sniffing.
 
 Bare text of a chat model has no mark at its end, so it counts as complete only where it ends with
@@ -207,7 +207,7 @@ class RegionParser(LineParser):
             return False
         if not self._prose_region or not any(self._talks(text) for text in self._sniffed):
             return True
-        # What came before it is talk, or the beginning of the region, which is prose as well.
+        # The text before it is talk, or the beginning of the region, which is prose as well.
         return _PROSE_FENCE.match(fence[2]) is not None or file_name(line) is not None
 
     def _may_lead_in(self, line: str) -> bool:

@@ -61,7 +61,7 @@ class SearchReplaceParser(LineParser):
         self._unopened = False  # the marker came; lines with a position may follow
         self._hint: int | None = None  # line at which the block is said to be, 0-based
         self._dashes = False  # Cline's spelling
-        self._plain_search = False  # the marker says SEARCH, so a conflict's is another one
+        self._plain_search = False  # the marker says SEARCH, so a conflict marker is text
         self._in_conflict = False  # the old lines are within a merge conflict of the file
         self._operated = False  # a file is deleted or moved
         self._column = 0

@@ -372,7 +372,7 @@ class JsonEditParser(EventParser):
             self._events.append(FileSectionOpened(op, path))
 
     def _not_json(self) -> None:
-        """What looked like JSON is prose with a brace."""
+        """It is not JSON but prose with a brace."""
         self._stack.clear()
         self._leave()
 

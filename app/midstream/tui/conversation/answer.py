@@ -48,7 +48,7 @@ class _GrowingList(MarkdownBlock):
             assert isinstance(block, _GrowingList)
             await self.grow(block, len(self.children) - 1)
             return
-        # What looked like an item is something else, such as a rule.
+        # It only looked like an item, and is something else, such as a rule.
         await self.children[-1].remove()
         if not self.children:
             await self.remove()
@@ -88,7 +88,7 @@ class _GrowingList(MarkdownBlock):
         return rows
 
     def _symbols(self, items: Sequence[MarkdownListItem], first: int) -> list[str]:
-        """What stands before new items."""
+        """The text before new items."""
         return [item.bullet for item in items]
 
 
@@ -143,7 +143,7 @@ async def _update_row(row: Widget, item: MarkdownListItem) -> None:
     """Bring an item up to date, of whose blocks only the last one may have changed."""
     body, blocks = row.children[1], item._blocks
     last = len(body.children) - 1
-    if last >= len(blocks):  # What looked like blocks of its own belongs together.
+    if last >= len(blocks):  # It only looked like blocks of their own, and belongs together.
         await body.remove_children()
         last = -1
     elif last >= 0:

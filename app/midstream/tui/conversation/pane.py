@@ -125,7 +125,7 @@ class ShownConversation(Protocol):
 
 
 class _Said(VerticalScroll, can_focus=False):
-    """What was said, laid out once when it grows; Textual's containers are laid out twice."""
+    """The conversation, laid out once when it grows; Textual's containers are laid out twice."""
 
     virtual_size = Reactive(Size(0, 0))
 
@@ -199,7 +199,7 @@ class ConversationPane(Widget, can_focus=True):
 
     def _keep_end(self) -> None:
         """Stay at the end from now on, until the user scrolls away from it."""
-        # What is anchored earlier stands at the bottom of the pane, with nothing above it.
+        # A widget that is anchored earlier stands at the bottom of the pane, with nothing above it.
         if not self._said.is_anchored and self._said.virtual_size.height > self._said.size.height:
             self._said.anchor()
 
@@ -471,7 +471,7 @@ class ConversationPane(Widget, can_focus=True):
         _tell(self._earlier, told if self._first else "")
 
     def _widget(self, piece: Piece, *, streamed: bool = False) -> _Shown:
-        """What a piece is shown by; of a streamed one, the text is still to be written."""
+        """The widget that shows a piece; the text of a streamed one is still to be written."""
         if isinstance(piece, ToolPiece):
             return ToolLines(piece.uses, self._palette, self._glyphs, self._root)
         continued = " continued" if piece.start else ""
@@ -534,14 +534,14 @@ class ConversationPane(Widget, can_focus=True):
         elif conversation.busy:
             line.append("  working", style("accent"))
         facts = "  ".join(visible(fact) for fact in conversation.facts)
-        # Beside the code they have a line of their own, below it there is width enough.
+        # Beside the code they have a line of their own; below it, the width suffices.
         apart = "  " if self.has_class("-below") else "\n"
         line.append(f"{apart}{facts}" if facts else "", style("muted"))
         return line
 
     def _show_plan(self, conversation: ShownConversation) -> None:
         plan, below = conversation.plan, self.has_class("-below")
-        crowded = below and conversation.asking  # What is asked about needs the room.
+        crowded = below and conversation.asking  # A question needs the room.
         if plan is None or crowded or _is_last_said(plan, conversation.entries):
             self._plan.display = False
             return
@@ -607,7 +607,7 @@ def _newest(pieces: Sequence[Piece], most_lines: int, most_weight: int) -> int:
 
 
 def _words(piece: SpeechPiece) -> str:
-    """What is shown as plain text; what the user said, or the agent thought, always is."""
+    """The pieces shown as plain text; the user's words and the agent's thoughts always are."""
     text = piece.text if piece.role != "thought" else piece.text[:MAX_TITLE_LENGTH]
     return ("› " if piece.role == "user" else "") + _inert(text)
 

@@ -86,7 +86,7 @@ class ToolPiece:
 
 
 Piece = SpeechPiece | ToolPiece
-"""What one widget shows."""
+"""The content of one widget."""
 
 
 class Pieces:

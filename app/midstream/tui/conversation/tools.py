@@ -79,7 +79,7 @@ class ToolLine:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """What its rows depend on."""
+        """The state that its rows depend on."""
         return self.use.call, self.use.question, self.unfolded
 
     @property
@@ -132,7 +132,7 @@ class ToolLines(Painted):
         self._rows: dict[ToolLine, tuple[object, list[Text]]] = {}
         """The rows of each line, and what they were made from."""
         self._strips: dict[int, tuple[Text, tuple[bool, int], Strip]] = {}
-        """What was painted, by row, with the text, and whether it was marked and how wide."""
+        """The painted strips by row, each with its text, its mark and its width."""
         self.lines = [ToolLine(use) for use in uses]
         self._states = [line.state for line in self.lines]
 
@@ -219,7 +219,7 @@ class ToolLines(Painted):
     # Text
 
     def _text(self, line: ToolLine) -> Text:
-        """What is shown of a use: its title, and below it what is asked about, or its output."""
+        """The lines of a use: its title, and below it the question about it, or its output."""
         use, call, style = line.use, line.use.call, self._palette.style
         mark, role = ("?", "accent") if line.asked else status_mark(call.status, self._glyphs)
         text = Text(f"{mark} ", style(role))

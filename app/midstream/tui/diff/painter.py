@@ -29,7 +29,7 @@ from midstream.tui.visible import visible, visible_with_columns
 _BEHIND: Final = (frozenset(" ,;([{"), frozenset("._/-=:"))
 """Where a line may break, the better places first."""
 _FIGURE: Final = re.compile(r"\d[,.]\d")
-"""What a figure has in its middle, which no line breaks."""
+"""Characters within a figure, at which no line breaks."""
 _NEAR: Final = 0.35
 """Share of a line's room that may stay empty to break at a better place."""
 _STEP: Final = 2
@@ -599,7 +599,7 @@ class SplitPainter(RowPainter):
         extents = [self._extent(row, marks) for row, marks in sides if row is not None]
         extents = [(start, stop) for start, stop in extents if stop]
         wanted = max((stop for _, stop in extents), default=0) + 1 - self.code_width
-        # The mark of what is to the left takes a cell.
+        # The mark for hidden text to the left takes a cell.
         most = min((start for start, _ in extents), default=0) - 1
         return max(0, min(wanted, most))
 
@@ -644,7 +644,7 @@ class SplitPainter(RowPainter):
         return [self._fit(line, inks.ground, self.side) for line in lines]
 
     def _below(self, shown: ViewRow | None, marks: Marks, row: ViewRow, *, is_left: bool) -> Strip:
-        """What stands below the end of the side that takes fewer lines."""
+        """The filling below the side that takes fewer lines."""
         inks = self._side_inks(shown, marks)
         edge = self._edge_below(marks, row, inks, is_left=is_left)
         return self._fit([edge], inks.ground, self.side)

@@ -120,7 +120,7 @@ class RowStrips:
         self.found: Mapping[int, tuple[Range, ...]] = {}
         """Search matches by row."""
         self.note_of: Callable[[Hunk], str] = lambda hunk: ""
-        """What is to be said beside a hunk."""
+        """The note beside a hunk."""
         self.spot_of: Callable[[Hunk], FoundLine | None] = lambda hunk: None
         """The line of a hunk to mark for a finding of the guard."""
         self.line_of: Callable[[Hunk], int | None] = lambda hunk: None
@@ -181,7 +181,7 @@ class RowStrips:
             strips, ready = known
         else:
             spans = syntax.spans(row)
-            # Asked before the marks are: what is lexed after them is for the next time.
+            # Asked before the marks: anything lexed after them counts for the next frame.
             ready = self._is_ready(row, syntax)
             changed = self.changed_words(row)
             marks = _UNMARKED
@@ -221,7 +221,7 @@ class RowStrips:
             return _NOTHING_SAID
         note, fact = self._note(hunk)
         if fact and hunk.added:
-            line = 0  # What is on disk is the new text.
+            line = 0  # The new text is on disk.
         if not (row.first if line is None else at == line):
             return _NOTHING_SAID
         if fact:
@@ -240,7 +240,7 @@ class RowStrips:
         return "on disk, " if hunk.external and self.on_disk else ""
 
     def _note(self, hunk: Hunk) -> tuple[str, bool]:
-        """What is said of a hunk, and whether that is a fact rather than a doubt."""
+        """The note on a hunk, and whether it is a fact rather than a doubt."""
         if hunk.state is HunkState.HELD:
             return f"{self._on_disk(hunk)}held back: {hunk.note}", False
         if hunk.state is HunkState.REJECTED:
@@ -288,7 +288,7 @@ class RowStrips:
         return painter.paint_both(row, spans, marks, beside_spans, other, left=self.left)
 
     def changed_words(self, row: ViewRow) -> tuple[Range, ...]:
-        """What is marked in a row."""
+        """The marks in a row."""
         hunk, view = row.hunk, self._view
         if hunk is None or view is None or not hunk.decidable:
             return ()

@@ -304,7 +304,7 @@ class FileView:
         self._firsts: list[int] = []
         self._places: dict[int, tuple[int, int]] = {}
         self.seen: tuple[int, int, bool, bool, frozenset[int]] | None = None
-        """What the rows were made from; they are the same while it is."""
+        """The source of the rows, which stay the same as long as it does."""
 
     def refresh(self) -> bool:
         if self.seen == self._now:

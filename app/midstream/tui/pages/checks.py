@@ -196,7 +196,7 @@ class ChecksScreen(PageScreen):
             try:
                 await self.check.start(confirmed=confirmed, proposed=proposed)
                 self._unknown = False
-                self.notices.clear()  # What it says was about an earlier try.
+                self.notices.clear()  # Its text was about an earlier try.
             except NoCommandError as error:
                 self._unknown = True
                 key = self.services.key_for(self.CHOOSE)

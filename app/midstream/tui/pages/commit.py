@@ -63,7 +63,7 @@ _OTHERS: Final = {
     Standing.SINCE: ("Staged since the review began, also committed", "warning"),
     Standing.YOURS: ("Staged by you, also committed", "muted"),
 }
-"""Headings of what is staged beside the accepted changes."""
+"""Headings for staged changes other than the accepted ones."""
 _PREFILLED: Final = "prefilled from your instructions"
 _UNKEPT: Final = "not kept", "error"
 _WORDS: Final = {
@@ -112,7 +112,7 @@ class CommitScreen(PageScreen):
         self._reading = True
         """Whether it is not known yet which files there are."""
         self._kept: list[events.Key | events.Paste] = []
-        """What was typed meanwhile and has to wait."""
+        """Keys that were typed meanwhile and have to wait."""
         self.tour = TourLine(self.palette)
 
     def compose_body(self) -> ComposeResult:
@@ -167,7 +167,7 @@ class CommitScreen(PageScreen):
 
     @property
     def _unkept(self) -> str | None:
-        """The file under the cursor, by its path from the root, if nobody has kept its change."""
+        """The file under the cursor, by its path from the root, if its change was not kept."""
         if (file := self.file) is not None:
             return file.path if file.unkept else None
         other = self._other
@@ -178,7 +178,7 @@ class CommitScreen(PageScreen):
             try:
                 await self._read()
             finally:
-                # What has arrived by then is handled first, so that it is kept as well.
+                # Input that has arrived by then is handled first, so that it is kept as well.
                 self._keyboard.call_later(self._release)
             files = () if self.changes is None else self.changes.files
             own = any(not file.earlier and file.state != "committed" for file in files)
@@ -347,7 +347,7 @@ class CommitScreen(PageScreen):
             yield f"{counted(file.undecided, 'hunk')} still {waits} for a decision", "warning"
 
     def _unkept_words(self, path: str) -> str:
-        """Why nothing is committed while another program has staged what nobody has kept."""
+        """Why nothing is committed while another program has staged changes that were not kept."""
         instead = self.changes is not None and path in self.changes.replaceable
         what = "stages what was kept instead" if instead else "unstages them"
         return (
@@ -430,7 +430,8 @@ class CommitScreen(PageScreen):
     def _edited(self, event: MessageField.Edited) -> None:
         event.stop()
         own = event.text != self._begun
-        # What the page has begun is begun anew when it opens again: it may be another by then.
+        # A message that the page proposed is proposed anew when it opens again: the changes may
+        # differ by then.
         self.services.commit_message = event.text if own else ""
         if own:
             self.message.show_note("")
@@ -719,7 +720,7 @@ class CommitScreen(PageScreen):
 def _still_compared(
     changes: Changes, known: Mapping[str, tuple[Comparison, FileDiff]]
 ) -> dict[str, tuple[Comparison, FileDiff]]:
-    """The known diffs of what has not changed since, with what is compared now (blocking)."""
+    """The known diffs of unchanged files, with those compared now (blocking)."""
     return {
         file.path: (file.compared, known[file.path][1])
         for file in changes.files

@@ -245,7 +245,7 @@ class ModelSetup:
         await self._take(listed_choice(profile, model, group=profile.name), said)
 
     async def _keep_later(self, profile: Profile, key: str) -> None:
-        """Keep an endpoint and its key, which nobody could check."""
+        """Keep an endpoint and its key, although the key could not be checked."""
         profile, said = await asyncio.to_thread(keep_key, profile, key)
         await self._add(profile)
         choose = self._page.services.key_for(self._page.CHOOSE)

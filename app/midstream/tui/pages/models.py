@@ -52,7 +52,7 @@ _EDITS = {
     "search-replace": "replace",
     "auto": "",
 }
-"""What the formats are called in which models write edits; others have their own name."""
+"""Names of edit formats on this page; other formats appear under their own names."""
 _NARROW_LIST = 66
 """Width of the list in columns below which only the details name the edit format."""
 

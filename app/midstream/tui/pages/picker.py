@@ -143,7 +143,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         widest = max((_width(row) for row in self._rows), default=0)
         self.query_one(Vertical).styles.width = max(WIDTH, widest + FRAME)
         height = max(1, min(18, len(self._rows)))
-        # What stands in for an empty list takes its room: the box keeps its size.
+        # The text in place of an empty list takes its room, so the box keeps its size.
         self.list.styles.height = self.query_one(".none", Static).styles.height = height
         self.field.focus()
         self.call_after_refresh(self._show_sample)
@@ -162,7 +162,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
     @on(Input.Changed)
     def _narrow(self, event: Input.Changed) -> None:
         event.stop()
-        # A slash begins a search elsewhere; here it is no letter of what is looked for.
+        # A slash begins a search elsewhere; here it is no part of the search text.
         wanted = event.value.strip().lower().removeprefix("/")
         rows = self._rows
         if wanted:

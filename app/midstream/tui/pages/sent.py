@@ -84,7 +84,7 @@ class SentScreen(PageScreen):
         return None if value is None else self.requests[int(value.partition(".")[0])]
 
     def paragraphs(self) -> Iterator[Paragraph]:
-        """What the row under the cursor stands for, in full."""
+        """The full text of the row under the cursor."""
         sent, place = self.sent, (self.list.value or "").partition(".")[2]
         if sent is None:
             return

@@ -76,7 +76,7 @@ class SheetScreen(EagerScreen, ModalScreen[None]):
                 yield from self.compose_sheet()
 
     def compose_head(self) -> ComposeResult:
-        """What stands above it, and does not scroll."""
+        """The header, which does not scroll."""
         return ()
 
     def on_resize(self) -> None:

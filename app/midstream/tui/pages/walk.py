@@ -38,7 +38,7 @@ class ToHunk:
 
 
 class GroupDecision(Protocol):
-    """Decides what waits of a group, and returns the level and the text of what to say."""
+    """Decides the waiting hunks of a group, and returns the level and the text of a notice."""
 
     async def __call__(self, group: HunkGroup, *, accept: bool) -> tuple[str, str]:
         """Accept or reject the group, once one of it was read."""

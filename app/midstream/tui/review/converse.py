@@ -328,7 +328,7 @@ class Converse(Controller):
         return last_answer(chat.entries) if chat is not None else ""
 
     async def _show(self) -> None:
-        self._due = False  # what is heard from now on is for the next time
+        self._due = False  # entries from now on count for the next look
         began = time.thread_time()
         flooded = await self._show_now()
         await asyncio.sleep(FLOOD_PAUSE_S if flooded else LAYOUT_S)
@@ -343,7 +343,7 @@ class Converse(Controller):
         """Show what there is; whether more has come than can be followed."""
         flooded = False
         partner, chat, panes = self._partner, self._chat, self._panes
-        # What is asked about can be read in full here only.
+        # Only here can the subject of a question be read in full.
         asks = partner.asking if partner is not None else chat is not None and chat.asking
         hidden = self._hidden and not asks
         gone = hidden or (partner is None and chat is None)

@@ -603,6 +603,6 @@ def _state_in_words(hunk: Hunk, *, released: bool) -> str:
 
 
 def _written(hunks: Iterable[Hunk], *, accept: bool) -> str:
-    """What became of hunks; what is kept was on disk already."""
+    """The outcome for hunks; kept lines were on disk already."""
     what = outcome(hunks, accept=accept)
     return "accepted and written" if what == "accepted" else what

@@ -413,7 +413,7 @@ class Status(Controller):
         panes.keys.show(hints(moment, self._services.keys))
 
     def _composing(self) -> Moment:
-        """What the composer's keys depend on; kept cheap, since every character needs it."""
+        """The state that the composer's keys depend on; cheap, since every character needs it."""
         composer, session = self._panes.composer, self._state.session
         text = composer.text
         return Moment(
@@ -433,7 +433,7 @@ class Status(Controller):
         )
 
     def _reviewing(self) -> Moment:
-        """What the keys of the code depend on."""
+        """The state that the keys of the code depend on."""
         state, pane, session = self._state, self._panes.pane, self._state.session
         rail, hunk = self._panes.rail, pane.hunk
         conversation = self._panes.conversation

@@ -249,7 +249,7 @@ class Steer(Controller):
             return
         self._notices.clear()
         turns, stops = session.turns, self._stops
-        # What is sent next, before the first has begun, is about that one as well.
+        # A text sent before the first turn has begun is about that turn as well.
         redirecting = (state.running and not turns.in_background) or self.sending
         question = self._about(text, selection)
         self._panes.focus(self._pane)
@@ -517,7 +517,7 @@ class Steer(Controller):
         session = self._state.session
         turn = None if session is None else session.turns.of(hunk)
         if turn is not None and not hunk.old and declared_names(hunk.path, "\n".join(hunk.new)):
-            # It is gone: the instruction alone says what it was to be, and where.
+            # The hunk is gone: the instruction alone says what to change, and where.
             self.instruct(f"{turn.instruction.rstrip('. ')}. {why}")
         else:
             self.instruct(why, self._aim.lines_to_redo(hunk))

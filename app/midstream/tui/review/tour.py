@@ -29,7 +29,7 @@ _TRIES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What tells whether a step is done."""
+    """The facts that tell whether a step is done."""
 
     turns: int
     running: bool
@@ -121,11 +121,11 @@ class Tour(Controller):
         self._number = 0
         """The step that is shown, from 1; 0 while there is no tour."""
         self._before: _Facts | None = None
-        """How things were when it began."""
+        """The state when it began."""
         self._sent = False
         """Whether its instruction was sent."""
         self._tried: _Facts | None = None
-        """How things were when Enter was last pressed in this step."""
+        """The state when Enter was last pressed in this step."""
         self._tries = 0
         """Presses since something changed."""
         self._wrote: bool | None = None
@@ -295,7 +295,7 @@ class Tour(Controller):
         self._state.refresh()
 
     def _hush(self) -> None:
-        """Take away a notice of what the step says in its own words."""
+        """Remove a notice that repeats the text of the step."""
         if self._notices.line.level == "info" and not self._notices.asking:
             self._notices.clear()
 

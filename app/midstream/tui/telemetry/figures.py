@@ -136,7 +136,7 @@ class Measured:
 
     @property
     def limited(self) -> str:
-        """What holds the measured rate back, ``""`` for nothing."""
+        """The limit on the measured rate, ``""`` for none."""
         if self.pacing or self.limit is None:
             return self.pacing
         return f"a pace of {self.limit:g} tok/s"

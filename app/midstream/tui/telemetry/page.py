@@ -477,8 +477,8 @@ class TelemetryScreen(EagerScreen):
 class WaferPane(Vertical):
     """The simulated wafer beside the code while one works: its map, a step, what is measured here.
 
-    The telemetry view puts it there and takes it away.  It asks for nothing while nothing streams
-    and nothing is behind what covers it.
+    The telemetry view puts it there and takes it away.  It is idle while nothing streams and while
+    another page covers it.
     """
 
     DEFAULT_CSS = """

@@ -203,7 +203,7 @@ class ComposerTitle(Painted):
         return text
 
     def _along(self, room: int) -> Text:
-        """The words about what is sent along, cut to the room there is."""
+        """The summary of the context, cut to the available width."""
         palette = self._palette
         words = visible(self.along)
         note = f" ({self.note})" if self.note else ""
@@ -391,7 +391,7 @@ class Composer(Vertical):
         self._recalled = 0
         self._draft = ""
         self._closed_at: tuple[int, int] | None = None
-        """Where the mention begins whose list was closed."""
+        """Start of the mention whose list was closed."""
 
     def compose(self) -> ComposeResult:
         yield self.list

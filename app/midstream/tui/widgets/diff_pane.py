@@ -3,7 +3,7 @@
 A change repaints the lines that differ and nothing else.  The pane moves its cursor and says so; it
 decides no hunk and talks to no session.  The painted rows are ``diff.strips``'.
 
-Semi-internal touches of Textual, held by contract tests: ``render_lines`` is overridden (no style
+Uses of Textual's internals, checked by contract tests: ``render_lines`` is overridden (no style
 cache in between) and ``virtual_size`` is set without announcing it, because announcing would lay
 the screen out on every frame.
 """

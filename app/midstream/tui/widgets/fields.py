@@ -186,7 +186,7 @@ BODY: Final = 72
 
 
 class MessageTitle(Painted):
-    """The row above the text: what it is, and how long the line under the cursor has become."""
+    """The row above the text: its name, and the length of the line under the cursor."""
 
     DEFAULT_CSS = """
     MessageTitle { height: 1; background: $ms-panel; }

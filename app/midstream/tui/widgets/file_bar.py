@@ -49,7 +49,7 @@ class FileFacts:
 
 
 _GAP: Final = "   "
-"""What parts counts from other facts."""
+"""The separator between counts and other facts."""
 
 
 class _BarFact(NamedTuple):

@@ -153,10 +153,10 @@ def painted(widget: Widget, line: Text, width: int, base: Style, row: int = 0) -
     """A line of text as it is painted, cut or filled up to ``width``.
 
     Args:
-        widget: What shows it.
+        widget: The widget that shows it.
         line: The line.
         width: Columns.
-        base: The style of what has none.
+        base: The style of text without one.
         row: Which line of the widget's text it is, for selections.
     """
     app = cast("App[object]", widget.app)  # pyright: ignore[reportUnknownMemberType]

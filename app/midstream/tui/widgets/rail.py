@@ -64,7 +64,7 @@ class FileTree:
         self._folders[above].append(folder)
 
     def walk(self, unfolded: Callable[[str], bool], folder: str = "") -> Iterator[str]:
-        """What is seen, top down: files first, folders such as ``.github`` last."""
+        """The visible entries, top down: files first, folders such as ``.github`` last."""
         yield from sorted(self._files[folder])
         for inner in sorted(self._folders[folder], key=lambda path: (is_hidden(path), path)):
             yield inner
@@ -225,7 +225,7 @@ class Rail(RowList):
         if len(where) > room:
             where = self._glyphs.ellipsis + where[len(where) - room + 1 :] if room > 3 else ""
         left = ((self._cut(name, width - 2), "foreground"), (f" {visible(where)}", "muted"))
-        # What is deleted cannot be opened.
+        # A deleted file cannot be opened.
         return ListRow(None if self._marks.get(path) == "D" else path, left, git)
 
     def _open_row(self, entry: FileEntry, width: int) -> ListRow:

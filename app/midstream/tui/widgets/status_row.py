@@ -42,7 +42,8 @@ _GAP: Final = 3
 _WORDS: Final = re.compile(r"\S+| (?=\S)")
 _GUARD_ROLES: Final = {"guarded": "success"}
 _IDLE: Final = "scanning nothing"
-"""What the guard says before anything has streamed into the file: nothing that helps here."""
+"""States of the guard before anything has streamed into the file; they are not worth a place
+here."""
 _IDLE_WORDS: Final = " " * len("guarded")
 """Shown for it, so that the first answer moves nothing."""
 
@@ -128,7 +129,7 @@ class StatusRow(TextLine):
         if told and _width(left) + _width(right) + 2 > room:
             # A sentence of the guard moves the row anyhow; else figures keep their places.
             left, right = _packed(left), _packed(right, _GAP)
-        # What is waited for, and how long still, outlasts what is always the same.
+        # When it is narrow, the current wait outlasts constant facts.
         kept = len(left) if self.facts.doing in WORDLESS else 2
         while len(left) > kept and _width(left) + _width(right) + 2 > room:
             left.pop()
