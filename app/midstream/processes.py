@@ -287,7 +287,7 @@ def _closed(pipe: IO[bytes] | None) -> Generator[None]:
 def _talk(
     process: subprocess.Popen[bytes], stdin: bytes, deadline: float, limit: int, watch: _Watchdog
 ) -> tuple[bytes, bytes, bool]:
-    """Write the input and read both outputs, until they end or nobody is left to write them."""
+    """Write the input and read both outputs, until they end or their writers are gone."""
     assert process.stdout is not None
     assert process.stderr is not None
     output, errors = bytearray(), bytearray()

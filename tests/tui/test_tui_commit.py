@@ -150,7 +150,7 @@ async def test_what_another_program_staged_and_nobody_kept_is_marked_and_unstage
     assert ("1 not kept", "error") in screen.title_row.facts
     assert rows(screen)[0].strip() == "Staged by another program, not kept yet"
     assert rows(screen)[1].split()[-4:] == ["[!]", "notes.md", "not", "kept"]
-    assert "nobody has kept" in shown(screen, "change")
+    assert "were not kept" in shown(screen, "change")
     await stage.press("space")
     await stage.until(lambda: screen.changes and not screen.changes.others, "unstaged")
     assert git(repo, "diff", "--cached", "--name-only") == ""

@@ -503,7 +503,7 @@ class AgentProcess:
             question.cancel()
 
     def _take(self, message: _Heard | _LeftOut | None) -> None:
-        """Handle one message; what is none of the protocol is skipped."""
+        """Handle one message; lines that are not of the protocol are skipped."""
         if message is None:
             return
         if isinstance(message, _LeftOut):

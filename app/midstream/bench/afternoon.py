@@ -78,7 +78,7 @@ def memory(bytecode: Path, turns: int) -> list[Figure]:
             program.write("AA")
             program.settle(0.1)
             program.write("i")
-            if number % _READS_EVERY == 0:  # Garbage is collected when nobody types.
+            if number % _READS_EVERY == 0:  # Garbage is collected while no key is typed.
                 program.drain(_READS_S)
         after = resident_bytes(program.pid)
         kept = sum(path.stat().st_size for path in (folder / "state").rglob("*") if path.is_file())

@@ -50,14 +50,15 @@ _FOR_TOOLS: Final = re.compile(
     r"|[\w@]+[-:]\s?(?:ignore|disable|enable|skip|off)\b|__(?:pure|no_side_effects)__|v8 ignore"
     r"|@(?:ts-|flow|jsx|vite|deprecated)|\+build|sourcemappingurl|\$flow|//lint:|pytype"
     r"|^//\s*(?:unordered )?output:"
-    # What TypeScript includes; what Java and old C read as the end or the continuation of a line.
+    # Comments with an effect: includes of TypeScript, and escapes that Java and old C read as the
+    # end or the continuation of a line.
     r"|<(?:reference|amd-)|\\u+[0-9a-f]{4}|\?\?/\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
 _COMPILED: Final = re.compile(r"[\"`]C[\"`]")
-"""What Go imports where the comment above is C, and compiled."""
+"""Go's import whose comment above is C, and compiled."""
 _METADATA: Final = re.compile(r"# /// \w")
-"""What begins the dependencies of a Python script, in comments (PEP 723)."""
+"""The beginning of a Python script's dependencies, in comments (PEP 723)."""
 _ENDS_STATEMENT: Final = re.compile(
     r"\b(?:return|break|continue|throw|yield|async)\s*(?://.*|/\*.*)?$|^\s*(?:\+\+|--)"
 )
@@ -305,7 +306,7 @@ class _Text(Protocol):
     """A text that was parsed."""
 
     def part(self, lines: Sequence[str], change: Replacement) -> _ParsedPart | None:
-        """What of these lines has to be parsed for a change, if it is not all of them."""
+        """The part of these lines that has to be parsed for a change, if not all of them."""
         ...
 
     def begins_at(self, rows: Iterable[int]) -> bool:
@@ -322,7 +323,7 @@ class _Text(Protocol):
 
 
 def _reader(path: str) -> Callable[[str], _Text | None] | None:
-    """What parses the texts of a file; it returns ``None`` for one that has errors."""
+    """The parser for the texts of a file; it returns ``None`` for a text with errors."""
     if is_python(path):
         return _PythonText.read
     language = grammar_of(path)
@@ -376,7 +377,7 @@ class _PythonText:
             ):
                 continue
             for mine, theirs in _fields(one, two):
-                # Names, constants, operators and what is absent are mostly one object for both.
+                # Names, constants, operators and absent fields are mostly one object for both.
                 if mine is theirs:
                     continue
                 if type(mine) is not type(theirs):
@@ -500,7 +501,7 @@ def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 def _fields(one: ast.AST, two: ast.AST) -> Iterable[tuple[object, object]]:
-    """What two nodes of a kind are made of, without docstrings where both have one."""
+    """The fields of two nodes of a kind, without docstrings where both have one."""
     names = one._fields
     pairs = [(getattr(one, name, None), getattr(two, name, None)) for name in names]
     if isinstance(one, _DOCUMENTED) and _doc_of(one) is not None and _doc_of(two) is not None:
@@ -526,7 +527,7 @@ _BLOCKS: Final = (
     *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar),
     *(ast.Match, ast.excepthandler, ast.match_case),
 )
-"""What definitions can stand in."""
+"""Nodes in which definitions can stand."""
 
 
 def _lines_of(node: ast.stmt) -> Range:
@@ -575,14 +576,14 @@ class _GrammarText:
                 if one.text != two.text:
                     return False
                 continue
-            # What stands between the parts is no node of its own, and would be missed.
+            # Text between the parts is no node of its own, and would be missed.
             if len(ones) != len(twos) or _loose(one) != _loose(two):
                 return False
             todo += zip(ones, twos, strict=True)
         return True
 
     def _parts(self, node: Node) -> list[Node]:
-        """What a node is made of, without comments and a comma that says nothing."""
+        """The children of a node, without comments and a trailing comma."""
         parts = [child for child in node.children if not _is_comment(child)]
         at = -1 if parts and parts[-1].type == "," else -2
         if (

@@ -14,7 +14,7 @@ _IMPORT: Final = re.compile(
     r"|(?:const|let|var)\s.*=\s*require\()"
 )
 _HEADING: Final = re.compile(r"\s*(?:$|#|//|/?\*|[\"']use |package\b|<\?php|\"\"\"|''')")
-"""What may stand above the imports of a file."""
+"""Lines that may stand above the imports of a file."""
 
 
 def is_import(line: str) -> bool:

@@ -334,7 +334,9 @@ def is_test(path: str) -> bool:
 
 
 def tested_names(path: str) -> list[str]:
-    """The names in lower case, without endings, of what a test file may be about by its own."""
+    """The names, in lower case and without endings, of the files that a test file may be about, by
+    its own name.
+    """
     stem = PurePosixPath(path).stem
     found = (pattern.fullmatch(stem) for pattern in _TEST_NAMES)
     return [match["of"].lower() for match in found if match is not None]

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, Final
 
 Rule = Any
-"""What pygments calls a processed rule: match function, action, new state."""
+"""A processed rule of pygments: match function, action, new state."""
 
 _ASCII: Final = frozenset(range(128))
 _PARSER: Final = import_module("re._parser")
@@ -24,7 +24,7 @@ _IGNORECASE: Final = 2
 
 
 class _UnknownError(Exception):
-    """What the expression begins with cannot be derived."""
+    """The first characters of the expression cannot be derived."""
 
 
 class RulesByCharacter(dict[str, Sequence[Rule]]):
@@ -65,7 +65,7 @@ def first_characters(source: str, flags: int) -> frozenset[int]:
 
 
 def _sequence(items: Iterable[tuple[Any, Any]], folded: bool) -> tuple[frozenset[int], bool]:
-    """What a sequence begins with, and whether it can be empty."""
+    """The first characters of a sequence, and whether it can be empty."""
     found: frozenset[int] = frozenset()
     for code, value in items:
         name = str(code)

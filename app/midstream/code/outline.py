@@ -44,7 +44,7 @@ class Definition:
 
     @property
     def own_name(self) -> str:
-        """Its name in what it stands in."""
+        """Its name within its scope."""
         return self.name.rpartition(".")[2]
 
     @property

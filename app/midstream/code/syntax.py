@@ -11,11 +11,11 @@ from typing import Final
 from midstream.code.languages import grammar_of
 
 NOT_PYTHON: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""What ``parse_python`` raises for a text that cannot be read as Python."""
+"""Errors of ``parse_python`` for a text that cannot be read as Python."""
 
 _ONE_AT_A_TIME: Final = threading.Lock()
 _TRIES: Final = 10
-"""How often a text is parsed that others disturb."""
+"""Attempts at parsing while other threads disturb it."""
 
 _SUFFIXES: Final = (".py", ".pyi", ".pyw")
 

@@ -29,7 +29,7 @@ _MAX_NAME_LENGTH: Final = 200
 _MAX_FAULTS: Final = 100
 
 DefinitionKind = Literal["function", "class", "assignment"]
-"""What can be defined."""
+"""Kinds of definitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def parse(language: Language, text: str) -> Tree:
 
 
 def names(language: Language, lines: Sequence[str]) -> Names:
-    """What a file defines, given as lines without terminators."""
+    """The definitions of a file, given as lines without terminators."""
     text = "\n".join(lines)
     if not _is_read(text, lines):
         return Names()
@@ -112,7 +112,7 @@ def names(language: Language, lines: Sequence[str]) -> Names:
     statements = tuple(_span(node) for node in root.named_children)
     bound: dict[str, tuple[int, ...]] = {}
     for node_id, (name, row) in local.items():
-        # What has a body of its own is no local variable, though a declaration binds it.
+        # A definition with a body is no local variable, though a declaration binds it.
         if node_id not in found or found[node_id].kind == "assignment":
             bound[name] = (*bound.get(name, ()), row)
     return Names(tuple(_nested(ordered, language)), statements, bound)
@@ -226,7 +226,7 @@ class _Defined:
 
 
 def _nested(ordered: Sequence[_Defined], language: Language) -> Iterator[DefinedName]:
-    """The definitions with the names of what they stand in."""
+    """The definitions with the names of their scopes."""
     around: list[tuple[_Defined, str]] = []
     ids = {each.node.id for each in ordered}
     for each in ordered:

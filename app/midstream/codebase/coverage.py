@@ -70,7 +70,7 @@ class FileCoverage:
 
 
 def read_coverage(root: Path, path: str) -> FileCoverage | None:
-    """What the last tests ran of a file (blocking).
+    """The lines of a file that the last tests ran (blocking).
 
     Returns:
         What the newest data say that know the file; ``None`` without such data.

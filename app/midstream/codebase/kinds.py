@@ -26,7 +26,7 @@ _LINE_LIMIT: Final = 1 << 26
 
 
 class HunkAnswer(msgspec.Struct, array_like=True):
-    """What a process says of a hunk whose lines the asker knows."""
+    """A process's answer about a hunk whose lines the caller knows."""
 
     kinds: tuple[Evidence, ...]
     changes: tuple[TokenChange, ...]

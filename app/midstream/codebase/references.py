@@ -261,7 +261,7 @@ async def uses_left(
         for each, old, new in uses_renamed:
             if not await remains(each.old, path):
                 continue
-            # What is defined elsewhere may be used instead.
+            # A definition elsewhere may be used instead.
             if await occurs(each.new, before, path):
                 mentioned = await searched(each.new)
                 uses = await find_uses(root, mentioned, each.new, Use(path, *new), texts=after)
@@ -343,7 +343,7 @@ async def told_uses_left(
     *,
     outside: FilesOutside | None = None,
 ) -> str:
-    """What ``uses_left`` finds, or why it found nothing, as a sentence; ``""`` for no uses."""
+    """The result of ``uses_left``, or the reason for none, as a sentence; ``""`` for no uses."""
     try:
         left = await uses_left(root, files, before, after, outside=outside)
     except ReferencesError as error:

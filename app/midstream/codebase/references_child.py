@@ -36,7 +36,7 @@ _LOOKUPS: Final = frozenset({"getattr", "setattr", "hasattr", "delattr", "object
 that of ``mock.patch``."""
 _DEFINITIONS: Final = ("funcdef", "classdef")
 
-# jedi and parso have no types for what is used here.
+# jedi and parso have no types for the parts used here.
 _Leaf = Any
 _Node = Any
 
@@ -197,7 +197,7 @@ def search(
         groups.join(one, other)
     mine = groups.find(start)
     certain = {spot for spot in leaves if groups.find(spot) == mine}
-    # What nothing else in the project is called can only be this, if the project defines it.
+    # A name that is unique in the project can only be this, if the project defines it.
     others = [s for s, leaf in leaves.items() if s not in certain and _defines(leaf)]
     open_ = {s for s in unknown if s not in certain and groups.find(s) == s}
     attribute = any(_is_attribute(leaves[s]) or _in_class(leaves[s]) for s in certain)
@@ -227,7 +227,7 @@ def _scope(leaf: _Leaf) -> _Node:
 
 
 def _owner(spot: Spot, leaf: _Leaf) -> tuple[str, str, int] | None:
-    """What a definition belongs to: a scope, or the class of ``self``; ``None`` for a use."""
+    """The owner of a definition: a scope, or the class of ``self``; ``None`` for a use."""
     if not leaf.is_definition():
         return None
     if _is_attribute(leaf):
@@ -295,7 +295,7 @@ def _is_handed_on(leaf: _Leaf) -> bool:
 
 
 def _kept_in(leaf: _Leaf) -> str:
-    """What an attribute is of, as code, if an object holds it: ``self._socket``."""
+    """The object of an attribute, as code: ``self._socket``."""
     trailer, chain = leaf.parent, leaf.parent.parent
     if trailer.type != "trailer":
         return ""

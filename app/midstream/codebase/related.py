@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from midstream.workspace.files import Workspace
 
 SECONDS: Final = 8.0
-"""After which the search is ended; what was found by then counts."""
+"""Seconds after which the search is ended; the results until then count."""
 MAX_FILES: Final = 4_000
 """Files that are read; of more, those that lie nearest."""
 _REMEMBERED: Final = 8

@@ -189,7 +189,7 @@ class RelatedQuery:
             rf"^\s*(?:async\s+)?(?:def|class)\s+{re.escape(name)}\b", re.MULTILINE
         )
         homes = sum(len(defining.findall(text)) for text in having.values())
-        # What nothing else is called needs no types; a member of one word may be a library's.
+        # A unique name needs no types; a member of one word may be a library's.
         certain = homes == 1 and (not owner or _SEVERAL_WORDS.search(name) is not None)
         nearby = sorted(having, key=lambda path: self._distance(path, owner))[:MAX_SEARCHED]
         own = {self.path: having[self.path]}

@@ -56,7 +56,7 @@ class Substitution:
 
     @property
     def instruction(self) -> str:
-        """How a model is asked for it."""
+        """The request to a model."""
         if self.kind == "literal":
             return f"replace {self.old} with {self.new}"
         return f"rename `{self.old}` to `{self.new}`"
@@ -80,7 +80,7 @@ class EditPlace:
 def substitutions(
     before: Sequence[str], after: Sequence[str], path: str = ""
 ) -> list[Substitution]:
-    """What a change of a file replaced token for token.
+    """The tokens that a change of a file replaced one for one.
 
     Args:
         before: The file before, lines without terminators.

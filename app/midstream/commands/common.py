@@ -84,7 +84,7 @@ def with_options(settings: Settings, options: argparse.Namespace) -> Settings:
 
 
 def print_json(value: object) -> None:
-    """Print a JSON object on one line and flush; what is not UTF-8 in a name is an escape."""
+    """Print a JSON object on one line and flush; bytes of a name that are not UTF-8 are escaped."""
     text = json.dumps(value, ensure_ascii=False)
     print(text.encode("utf-8", "backslashreplace").decode(), flush=True)
 

@@ -55,7 +55,7 @@ def run_get(options: argparse.Namespace) -> int:
     """Download a published model, or list the catalogue.
 
     Raises:
-        UserError: The hub or the disk refuses, or nobody agreed.
+        UserError: The hub or the disk refuses, or the user did not agree.
     """
     if options.model is None:
         _catalogue(as_json=options.json)

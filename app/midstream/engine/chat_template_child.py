@@ -49,7 +49,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
     @staticmethod
     def concat(parts: Iterable[str]) -> str:
-        """What a template writes, if it is not too long."""
+        """The output of a template, if it is not too long."""
         kept: list[str] = []
         length = 0
         for part in parts:

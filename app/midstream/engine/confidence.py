@@ -91,7 +91,7 @@ def doubt(chances: Array) -> float:
 
 
 def features(chances: Array, tokens: Sequence[int], draft: Sequence[int]) -> dict[str, float]:
-    """Return what is weighed of an answer.
+    """Return the features of an answer that are weighed.
 
     Most tokens copy the region and are nearly certain. Tokens that change something therefore have
     features of their own.

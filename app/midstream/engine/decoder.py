@@ -70,7 +70,7 @@ CAUSAL_SLACK = 1e-2
 
 
 class RunTerminatedError(Exception):
-    """A run was ended by ``Decoder.terminate``; the cache holds what it held before."""
+    """A run was ended by ``Decoder.terminate``; the cache is unchanged."""
 
 
 @dataclass(slots=True)

@@ -188,7 +188,9 @@ class OnnxModel:
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """What the folder says, and for models that chat how fast prompts are read here."""
+        """The properties in the folder, and for chat models the rate at which prompts are read
+        here.
+        """
         if self.folder.is_edit_model:
             return self._facts
         return {**self._facts, "reading_rate": f"{self._speed.rate:.0f}"}
@@ -217,7 +219,7 @@ class OnnxModel:
         return ahead[1] if ahead is not None and ahead[0] == request else None
 
     def answer(self, request: GenerateRequest) -> ModelGeneration:
-        """A fresh answer, ignoring what was begun ahead; errors are those of ``start``."""
+        """A fresh answer, ignoring one that was begun ahead; errors are those of ``start``."""
         plan = self.plan(request)
         # An exact run may need one more row than it has tokens, and an answer needs one.
         room = self.decoder.context_length - 1 - len(plan.prompt_ids)
@@ -277,7 +279,9 @@ class OnnxModel:
         return self._style.plan(request)
 
     def close(self) -> None:
-        """Stop what runs, wait for it, and keep on disk what was read last."""
+        """Stop the running generation, wait for it, and keep on disk the prompt that was read
+        last.
+        """
         self._closed = True
         for generation in list(self._started):
             generation.stop()

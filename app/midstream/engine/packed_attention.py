@@ -122,7 +122,7 @@ def _heads(model: onnx.ModelProto, node: onnx.NodeProto) -> _Heads | None:
         return None
     queries, keys = int(said["num_heads"]), int(said["kv_num_heads"])
     turned = 2 * int(cosines.dims[1])
-    # The builder leaves the width open. Where a part of a head is turned only, it is another one.
+    # The builder leaves the width open. It differs where only a part of a head is rotated.
     width = past.type.tensor_type.shape.dim[3].dim_value or turned
     if width != turned or queries % keys:
         return None

@@ -87,7 +87,7 @@ class PrefixCache:
 
         Args:
             prompt: The tokens.
-            moved: Whether rows may be used that saw what is not in the prompt.
+            moved: Whether rows may be used that attended to tokens outside of the prompt.
         """
         live = shared_length(self.tokens, prompt)
         if not moved:

@@ -127,7 +127,7 @@ class PrefixFiles:
             header = _FileHeader(self._source, list(tokens), digest)
             self._write(folder, header, tensors)
             for kept in self._known():
-                # What differs at its end, an answer for example, is soon computed again.
+                # A different end, such as an answer, is soon computed again.
                 if shared_length(kept.tokens, tokens) > len(kept.tokens) - MIN_ROWS:
                     kept.path.unlink(missing_ok=True)
             _shrink(folder, self.budget)
@@ -196,7 +196,7 @@ def shared_length(one: Sequence[int], other: Sequence[int]) -> int:
 
 
 def _digest(source: str, tokens: Sequence[int], body: Iterable[bytes | memoryview]) -> str:
-    """Hash rows and what they stand for.
+    """Hash rows and their tokens.
 
     Raises:
         OSError: There is no secret, and none can be made.
@@ -217,7 +217,7 @@ def _secret() -> bytes:
         with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
             file.write(secrets.token_bytes(_SECRET_BYTES))
     secret = read_small(path)
-    if len(secret) != _SECRET_BYTES:  # Its writer was killed, or is at it.
+    if len(secret) != _SECRET_BYTES:  # Its writer was killed, or is still writing.
         path.unlink(missing_ok=True)
         raise OSError(errno.EIO, "it is no secret", str(path))
     return secret

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Level(StrEnum):
-    """What a finding does to the stream."""
+    """The effect of a finding on the stream."""
 
     HALT = "halt"
     """The model is stopped and the hunk is held back."""
@@ -42,5 +42,5 @@ class Finding:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What makes a finding the same one after lines have moved."""
+        """The identity of a finding, which survives moved lines."""
         return (self.rule, self.evidence)

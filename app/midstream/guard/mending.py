@@ -257,7 +257,7 @@ def _with_bracket(line: str) -> str:
     return f"{code.rstrip().rstrip(';')}){rest}"
 
 
-# What the lines above an excerpt bind
+# Names that the lines above an excerpt bind
 
 _IMPORT: Final = re.compile(
     r"^[ \t]*(?:import[ \t]+[\w., \t]+"

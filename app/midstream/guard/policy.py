@@ -65,7 +65,7 @@ _CARRIERS: Final = re.compile(
 
 
 def level_of(code: str, node: ast.AST | None, tree: ast.Module | None) -> Level:
-    """What a linter's finding does to the stream.
+    """The effect of a linter's finding on the stream.
 
     Args:
         code: The rule.

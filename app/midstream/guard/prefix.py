@@ -69,7 +69,7 @@ _STAND_INS: Final = {
     "match": ("match 1:",),
     "case": ("case 1:",),
 }
-"""What opens a block after which the same clauses may follow; ``if 1:`` for all others."""
+"""The opener of a block after which the same clauses may follow; ``if 1:`` for all others."""
 
 
 class PrefixLexer:

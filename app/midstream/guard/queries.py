@@ -81,7 +81,7 @@ _LEFT: Final = 400
 
 
 class Position(Enum):
-    """What stands in the place of a hole."""
+    """The text in the place of a hole."""
 
     VALUE = auto()
     NAME = auto()
@@ -138,7 +138,7 @@ def _position(left: str) -> Position:
 
 
 def judge(pieces: Sequence[Piece], *, executed: bool, parameters: bool) -> Level | None:
-    """What a query with holes does to the stream; None if it has no holes.
+    """The effect of a query with holes on the stream; None if it has no holes.
 
     Args:
         pieces: The query.

@@ -396,6 +396,8 @@ def holds_secrets(path: str) -> bool:
 
 
 def sensitive_part(path: str) -> str:
-    """What in a path tells of authentication, money, secrets and the like; ``""`` for nothing."""
+    """The part of a path that tells of authentication, money, secrets and the like; ``""`` for
+    none.
+    """
     found = _SENSITIVE.search(path)
     return "" if found is None else found[0]

@@ -61,7 +61,7 @@ class Conversing:
             self._say(f"Sending {chat.context.budget}.")
 
     def news(self) -> Iterator[str]:
-        """What was answered since the last time, by whole lines while an answer is written."""
+        """The answer since the last call, by whole lines while it is written."""
         chat = self._session.chat
         if (question := chat.question) is not None and question is not self._asked:
             self._asked = question

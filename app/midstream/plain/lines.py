@@ -49,7 +49,7 @@ def headline(number: int, hunk: Hunk) -> str:
 
 
 def started(turn: Turn) -> str:
-    """What the model works on."""
+    """The model's current work."""
     lines = f"line {turn.stop}" if turn.stop - turn.start <= 1 else ""
     lines = lines or f"lines {turn.start + 1} to {turn.stop}"
     name = f"{turn.symbol}, " if turn.symbol else ""
@@ -71,7 +71,7 @@ def numbered(lines: Iterable[str], first: int) -> Iterator[str]:
 
 
 def patch(proposal: FileProposal, hunks: HunkStore) -> Iterator[str]:
-    """What the undecided hunks of a file would change in it, as a unified diff."""
+    """The changes that the undecided hunks of a file would make, as a unified diff."""
     decided = hunks.accepted_edits(proposal.path)
     waiting = hunks.undecided(proposal.path)
     without = [LineEdit(h.start, h.stop, h.old) for h in waiting if h.external]

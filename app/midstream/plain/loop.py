@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _RUNNING: Final = RUNNING | {SessionState.STOPPING}
 _BEFORE: Final = (Activity.CONNECTING, Activity.LOADING, Activity.HOOKS)
-"""What a line waits for that is being carried out: told at once, not after it."""
+"""The notice that a running command waits for something: told at once, not after it."""
 _LEVELS: Final = {NoticeLevel.WARNING: "Warning: ", NoticeLevel.ERROR: "Error: "}
 
 
@@ -450,7 +450,7 @@ async def _run(
     typed: object = sys.stdin
     if isinstance(typed, io.TextIOWrapper):
         typed.reconfigure(errors="surrogateescape")  # for names of files that are not UTF-8
-    # What was on screen long enough to be read is not known here.
+    # Plain mode does not know which hunks were on screen long enough to be read.
     settings = replace(settings, attention=False)
     session = await PairingSession.open(
         root,
@@ -459,7 +459,7 @@ async def _run(
         resume=resume,
         review=review,
         snapshot=snapshot,
-        introduce=terminal,  # Of a script, the output is for a program.
+        introduce=terminal,  # The output of a script is for a program.
     )
     command = resuming(root, snapshot) if settings.journal else ""
     loop = PlainLoop(session, sys.stdin, put, terminal=terminal, resuming=command)

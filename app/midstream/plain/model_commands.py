@@ -81,7 +81,7 @@ class ModelCommands:
         """A model with the key that is typed for its endpoint, which is checked before it is kept.
 
         Raises:
-            UsageError: Nobody can type it, or nothing was typed.
+            UsageError: There is no terminal to type it at, or nothing was typed.
             UnavailableError: The endpoint refuses it, or does not answer.
         """
         profile, missing = choice.profile, f"{choice.key_name} is not set"

@@ -45,7 +45,7 @@ _LINES: Final = r"\d+:\d+(?:-\d+)?"
 _NUMBERS: Final = r"\d+(?:-\d+)?(?:[ ,]+\d+(?:-\d+)?)*"
 _PLACE: Final = r"\S+"
 _IN_REVIEW: Final = re.compile(r"\s*(?:(?P<keep>keep)|put\s+back)\s+(?=\d|all\b)", re.IGNORECASE)
-"""What a review calls accepting and rejecting."""
+"""The words of a review for accepting and rejecting."""
 
 
 def _hunk_word(action: Action, command: HunkCommand) -> Word:
@@ -211,7 +211,7 @@ class Said:
 
 
 def understand(line: str, is_file: Callable[[str], bool]) -> Said:
-    """What a line means; a single character is a key of the full screen, so it shows the help.
+    """The command of a line; a single character is a key of the full screen, so it shows the help.
 
     Args:
         line: The line; not empty.

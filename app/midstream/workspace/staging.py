@@ -319,7 +319,7 @@ def is_staged(root: Path, staged: Staged) -> bool:
 
 
 def unstage(root: Path, staged: Staged) -> None:
-    """Give the index what it had of a file before that was staged.
+    """Restore the index entry that a file had before it was staged.
 
     Raises:
         GitError: The index has changed since, or git's own message.
@@ -484,7 +484,7 @@ def forget_staged(root: Path, rel: str) -> Staged:
 
 
 def _committed_entry(top: Path, path: str) -> IndexEntry | None:
-    """What the last commit has of a file, ``None`` for nothing."""
+    """The entry of a file in the last commit, ``None`` for none."""
     command = ["--literal-pathspecs", "ls-tree", "-z", _parent(top), "--", path]
     facts, _, name = os.fsdecode(_asked(top, command)).rstrip("\0").partition("\t")
     if name != path or facts.startswith("040000"):  # A folder has that name.
@@ -597,7 +597,7 @@ def _staged_change(
     *,
     programs: bool,
 ) -> Staged:
-    """What the index has of a file, ``entry``, and what it should have with an accepted change."""
+    """The index entry of a file, ``entry``, and the one with an accepted change."""
     path = _inside(place, root, change.rel)
     if change.undone is not None:
         return Staged(change.rel, entry, _without(place.top, path, entry, change.undone))
@@ -648,7 +648,7 @@ def _loses_nothing(top: Path, staged: str, new: str) -> bool:
 
 
 def _without(top: Path, path: str, entry: IndexEntry | None, undone: Staged) -> IndexEntry | None:
-    """What the index should have of a file instead of ``entry``, without what was staged."""
+    """The index entry of a file in place of ``entry``, without the staged change."""
     if entry in (undone.before, undone.after):
         return undone.before
     if entry is None or undone.before is None or undone.after is None:
@@ -739,13 +739,13 @@ def _work_tree_bytes(path: Path) -> bytes:
 
 
 class _UnknownBlobError(GitError):
-    """What git would store of a file is not known without a filter of the repository's own."""
+    """The bytes that git would store of a file depend on a filter of the repository's own."""
 
 
 def _asked(
     top: Path, arguments: Sequence[str], stdin: bytes = b"", *, programs: bool = False
 ) -> bytes:
-    """What git says; arguments as for ``run_git``."""
+    """The output of git; arguments as for ``run_git``."""
     try:
         return run_git(top, arguments, stdin=stdin, programs=programs)
     except FilterSkippedError as error:
@@ -838,7 +838,9 @@ def changed_by_hooks(root: Path, tree: str, commit: str) -> list[str]:
 
 
 def _said(output: str) -> list[str]:
-    """What git itself said, whole; of a hook the last line, as its output is shown beside."""
+    """The whole message of git itself; only the last line of a hook, whose output is shown
+    beside.
+    """
     words = [line.partition(": ") for line in output.splitlines()]
     own = [text for mark, _, text in words if mark in ("error", "fatal")]
     return own or output.splitlines()[-1:]

@@ -185,7 +185,7 @@ def write_batch(
         try:
             for change in changes:
                 _stage(change, handles)
-            handles.sync()  # What is needed to finish the batch is there before it begins.
+            handles.sync()  # Everything needed to finish the batch is there before it begins.
             for change in changes:
                 tried.append(change)
                 _swap(change, handles)
@@ -197,14 +197,14 @@ def write_batch(
                 record.back_out()
             undone = [_roll_back(change, ledger, handles) for change in reversed(tried)]
             tidy = None not in undone
-            # The last one tried failed: what it holds now was never ours.
+            # The last one tried failed: its present content was never ours.
             if all(undone[1:]):
                 not_happened()
             raise
         finally:
             for change in reversed(changes) if tidy else ():
                 tidy &= _tidy(change.plan, handles)
-            # What the system refused now is done when the folder is opened again.
+            # Steps that the system refuses now are done when the folder is opened again.
             record.close(delete=tidy)
 
 
@@ -525,7 +525,7 @@ def _recover_record(record: Path, root: str, found: Recovery) -> None:
 def _finish(plans: Sequence[PlannedWrite], handles: FolderHandles, found: Recovery) -> None:
     """Finish a batch of which a file was replaced; where that is impossible, the file stays.
 
-    Nobody goes back on what was decided: other programs may have built on it since.
+    A decided batch is never rolled back: other programs may have built on it since.
 
     Raises:
         OSError: The system refuses now.

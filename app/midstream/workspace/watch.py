@@ -292,7 +292,8 @@ class _WatchThread(threading.Thread):
                 self._survive(inspector.check)
                 continue
             if isinstance(message, _Lost):
-                time.sleep(RETRY_S)  # The watches stand again; what they missed is looked for.
+                # The watches stand again; look for the changes that they missed.
+                time.sleep(RETRY_S)
                 self._survive(inspector.search, message.at - LOST_S)
                 continue
             events = message
@@ -418,7 +419,7 @@ class Inspector:
         self._signatures: dict[str, Signature | None] = {}
         self._repo_signature = self._look_at_repo()
         self._tracked: frozenset[str] = frozenset()
-        """What git knows, and the folders of that: no ignore rule applies to it."""
+        """Files that git knows, and their folders: no ignore rule applies to them."""
         self._submodules: frozenset[str] = frozenset()
         self._ask_git()
 
@@ -637,7 +638,7 @@ class Inspector:
         return {REPO_CHANGED}
 
     def _ask_git(self) -> None:
-        """Learn again which files git knows; if it fails, what was known holds."""
+        """Learn again which files git knows; if that fails, the former list holds."""
         if self._place is None:
             return
         with contextlib.suppress(GitFailedError):
@@ -668,7 +669,7 @@ def current_ref(place: RepositoryPlace) -> str | None:
 
 
 def signature_of(path: Path) -> Signature | None:
-    """What tells that a file was written since; ``None`` if it is gone or cannot be looked at."""
+    """A mark that changes when a file is written; ``None`` if it is gone or cannot be looked at."""
     try:
         status = path.lstat()
     except (OSError, ValueError):

@@ -624,8 +624,8 @@ class AcceptedChanges:
                     f"{back}, or commit it with git itself",
                 )
         raise GitError(
-            f"Another program has staged changes of {counted(len(unkept), 'file')} that nobody "
-            "has kept, and a commit would have them",
+            f"Another program has staged changes of {counted(len(unkept), 'file')} that were "
+            "not kept, and a commit would have them",
             f"keep them, or {back}",
         )
 

@@ -73,7 +73,7 @@ class ChecksScreen(PageScreen):
         self._seen: object = None
         self._suggested: CheckCommand | None = None
         self._unknown = False
-        """Whether nobody has said yet which command it is."""
+        """Whether the command was not named yet."""
 
     def on_mount(self) -> None:
         super().on_mount()

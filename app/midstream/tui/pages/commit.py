@@ -351,7 +351,7 @@ class CommitScreen(PageScreen):
         instead = self.changes is not None and path in self.changes.replaceable
         what = "stages what was kept instead" if instead else "unstages them"
         return (
-            "another program staged changes here that nobody has kept, so nothing is committed; "
+            "another program staged changes here that were not kept, so nothing is committed; "
             f"{self.services.key_for('commit.stage')} {what}"
         )
 
