@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 from midstream.engine import huge_pages
 from midstream.engine.huge_pages import HUGE_BYTES, large_ranges
-from tests.helpers.waiting import PATIENCE_S
 
 MIB = 1 << 20
 
@@ -103,19 +101,3 @@ def test_the_system_decides(
     switch.unlink()
     huge_pages.collapse()
     assert len(read) == calls
-
-
-def test_a_model_that_was_just_loaded_has_the_processor_for_itself(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    done = threading.Event()
-    monkeypatch.setattr(huge_pages, "collapse", done.set)
-    huge_pages.collapse_later()
-    (later,) = (thread for thread in threading.enumerate() if thread.name == "huge-pages")
-    assert isinstance(later, threading.Timer)
-    assert later.daemon  # A program that asks once ends without it.
-    assert not done.is_set()
-    later.cancel()
-    monkeypatch.setattr(huge_pages, "LATER_S", 0.0)
-    huge_pages.collapse_later()
-    assert done.wait(PATIENCE_S)

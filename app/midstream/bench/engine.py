@@ -29,10 +29,10 @@ from midstream.bench.progress import BenchProgress
 from midstream.bench.reference_edits import screenful_requests
 from midstream.bench.timing import Beside, EditFigures, forced_plans, python_share
 from midstream.cli import INTERRUPTED
-from midstream.engine import huge_pages
 from midstream.engine.bandwidth import LARGE, read_bandwidth, weights_read
 from midstream.engine.folder import graph_files, read_folder
 from midstream.engine.model import OnnxModel
+from midstream.engine.spare_memory import arrange
 from midstream.processes import resident_bytes
 from midstream.resources import default_model, find_model
 
@@ -185,8 +185,9 @@ def measure(
     started = time.perf_counter()
     model = OnnxModel(folder, provider=provider, threads=threads)
     loaded = 1000 * (time.perf_counter() - started)
-    huge_pages.collapse()
+    arrange(graph_files(folder))
     report = EngineReport(folder.name, provider, model.decoder.threads, size, load_ms=loaded)
+    report.memory_mib["loaded"] = (resident_bytes() - before) / 2**20
     found = _peers(report, path, gguf, model)
     with progress.stoppable():
         if "edits" in only:
@@ -217,7 +218,10 @@ def measure(
             report.stop_ms, report.stop_forwards = timing.stops(model, progress)
             progress.part(f"{folder.name}: an event loop beside it")
             report.loop_lag_ms = asyncio.run(timing.loop_lag(model))
-        report.memory_mib = {
+        used = resident_bytes() - before
+        model.give_back()
+        report.memory_mib |= {
+            "used": used / 2**20,
             "resident": (resident_bytes() - before) / 2**20,
             "live cache": model.decoder.cache_bytes / 2**20,
             "saved prefixes": model.cache.saved_bytes / 2**20,

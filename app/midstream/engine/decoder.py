@@ -289,6 +289,21 @@ class Decoder:
         if self._cache.capacity >= (PACKED_IDLE_SHARE if self.packed else IDLE_SHARE) * wanted:
             self._reserve(wanted, keep)
 
+    def give_back(self) -> None:
+        """Free what long runs have taken beside the weights and the cache.
+
+        ONNX Runtime keeps the memory of tensors for later runs and frees it at the end of a run
+        that says so; this one computes the first layer of two tokens, beside the live cache.
+        """
+        self._runs.clear()
+        self._logits = np.empty(0, self._logits.dtype)
+        if self.provider != "cpu":
+            return
+        options = self._run_options()
+        options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+        buffer = 4 if self.shared else 0
+        self._probe_run((0, 0), buffer, 2, [self.io.cache[0].present], options)
+
     def _run_options(self) -> Any:
         options = self._ort.RunOptions()
         # Without logits among the fetches, the vocabulary projection is not run at all.
@@ -464,7 +479,12 @@ class Decoder:
             self.causal = bool(gap <= CAUSAL_SLACK * logits[0, 0].std(dtype=np.float32))
 
     def _probe_run(
-        self, ids: Sequence[int], buffer: int, mask: int, names: Sequence[str]
+        self,
+        ids: Sequence[int],
+        buffer: int,
+        mask: int,
+        names: Sequence[str],
+        options: Any = None,
     ) -> list[Array]:
         """Run tokens with an empty cache and a mask of the given lengths; return these outputs."""
         count = len(ids)
@@ -483,7 +503,7 @@ class Decoder:
             feeds[info.name] = value
         for pair in self.io.cache:
             feeds[pair.past] = np.zeros((1, pair.heads, buffer, pair.width), pair.dtype)
-        return self._session.run(list(names), feeds)
+        return self._session.run(list(names), feeds, options)
 
 
 def _sizes(name: str, info: GraphTensor, count: int) -> tuple[int, ...]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import ctypes
 import re
 import sys
-import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -38,22 +37,10 @@ whole."""
 _RANGE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) [0-9a-f]+ \S+ (\d+)")
 
 
-LATER_S = 5.0
-"""Seconds until ``collapse`` is done for a model that was just loaded: it would slow down the first
-answer, which is waited for, and a program that asks once ends before it gains anything."""
-
-
-def collapse_later() -> None:
-    """Do what ``collapse`` does in a thread, soon; the process can use its memory meanwhile."""
-    later = threading.Timer(LATER_S, collapse)
-    later.name, later.daemon = "huge-pages", True
-    later.start()
-
-
 def collapse() -> None:
     """Move this process's memory into huge pages where the kernel leaves that to programs.
 
-    Takes about 0.2 seconds of one core for 100 MB.
+    Takes about 0.2 seconds of one core for 100 MB; the process can use its memory meanwhile.
     """
     if sys.platform != "linux" or not _wanted():
         return

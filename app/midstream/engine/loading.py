@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from midstream.engine.folder import read_folder
+from midstream.engine.folder import graph_files, read_folder
 from midstream.engine.graph import Opening
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def load_model(
 ) -> TextModel:
     """Load a model folder in ONNX Runtime GenAI, Optimum or transformers.js layout.
 
-    Its memory is moved into huge pages soon, in the background.
+    Its memory is arranged soon, in the background.
 
     Args:
         folder: The folder.
@@ -41,11 +41,11 @@ def load_model(
     """
     described = read_folder(folder)
     opening = Opening(described, provider=provider, threads=threads)
-    from midstream.engine import huge_pages
     from midstream.engine.model import OnnxModel
+    from midstream.engine.spare_memory import arrange_later
 
     if meanwhile is not None:
         meanwhile()
     model = OnnxModel(described, opening=opening, kept_bytes=kept_bytes)
-    huge_pages.collapse_later()
+    arrange_later(graph_files(described))
     return model

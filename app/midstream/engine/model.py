@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 
+from midstream.engine import spare_memory
 from midstream.engine.cache_memory import SPARE_BYTES, available_bytes, rows_that_fit, spelled
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import Drafting, ModelFolder, graph_files
@@ -96,6 +97,8 @@ YIELD_SECONDS = 3.0
 """How long a run that only reads may go on while another generation waits for it."""
 READ_SECONDS = 300.0
 """Longest time to read a prompt ahead of its request."""
+REST_SECONDS = 10.0
+"""How long after a request memory is given back that only reading takes."""
 CLOSE_SECONDS = 5.0
 """How long ``close`` waits for a running generation to end."""
 
@@ -175,6 +178,7 @@ class OnnxModel:
         self._step = threading.Lock()
         self._ahead: tuple[GenerateRequest, ModelGeneration] | None = None
         self._started: weakref.WeakSet[ModelGeneration] = weakref.WeakSet()
+        self._resting: threading.Timer | None = None
         self._closed = False
 
     def _kept_files(self, provider: str, budget: int) -> PrefixFiles:
@@ -255,7 +259,29 @@ class OnnxModel:
             must_change=request.must_change,
         )
         self._started.add(generation)
+        self._rest_later()
         return generation
+
+    def _rest_later(self) -> None:
+        if self._resting is None or not self._resting.is_alive():
+            # A model that is dropped unclosed should not be kept by its timer.
+            self._resting = threading.Timer(REST_SECONDS, _rest, (weakref.ref(self),))
+            self._resting.daemon = True
+            self._resting.start()
+
+    def rest(self) -> None:
+        """Give memory back unless a generation is running; then later."""
+        if self._turn.locked():
+            self._resting = None
+            self._rest_later()
+        elif not self._closed:
+            self.give_back()
+
+    def give_back(self) -> None:
+        """Give memory back that reading and verifying take; later runs take it again."""
+        with self._step:
+            self.decoder.give_back()
+        spare_memory.trim()
 
     def _affordable(self, prompt: int) -> int:
         """How many tokens may follow a prompt before memory runs out."""
@@ -283,6 +309,8 @@ class OnnxModel:
         last.
         """
         self._closed = True
+        if self._resting is not None:
+            self._resting.cancel()
         for generation in list(self._started):
             generation.stop()
         # A generation that is not iterated cannot notice the stop and must not block closing.
@@ -291,3 +319,8 @@ class OnnxModel:
                 self.cache.keep_on_disk()
                 self.cache.clear()
             self._turn.release()
+
+
+def _rest(model: weakref.ref[OnnxModel]) -> None:
+    if (there := model()) is not None:
+        there.rest()

@@ -30,6 +30,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from midstream.engine.tied_weights import name_twice
+
 MAX_PACKED_TOKENS = 2
 """Up to this many tokens, keys are the first factor of the scores' product (``_Writer._score``);
 with three and more that took longer (0.5B shape, contexts of 1,000 to 16,000 tokens)."""
@@ -104,6 +106,7 @@ def pack_attention(graph: Path, *, tokens: str, threads: int) -> bytes | None:
     del model.graph.node[:]
     model.graph.node.extend(nodes)
     model.graph.initializer.extend(writer.constants)
+    name_twice(model)
     return model.SerializeToString()
 
 
