@@ -218,7 +218,7 @@ async def test_what_is_staged_and_on_disk_nowhere_is_not_committed(
         (root / "run.py").write_text(TEXT)
         (other,) = (await session.commit.look()).others
         assert (other.path, other.standing) == ("run.py", Standing.UNKEPT)
-        with pytest.raises(GitError, match="nobody has kept"):
+        with pytest.raises(GitError, match="were not kept"):
             await session.commit.commit("New")
         await session.commit.forget_staged("run.py")
         await session.commit.stage("new.py")
@@ -253,7 +253,7 @@ async def test_a_permission_that_others_staged_is_not_committed_once_it_is_put_b
         await session.review.changed({"run.py"})
         (hunk,) = session.hunks.undecided()
         await session.decisions.reject(hunk.id)
-        with pytest.raises(GitError, match="nobody has kept"):
+        with pytest.raises(GitError, match="were not kept"):
             await session.commit.commit("Run it")
 
 

@@ -166,7 +166,7 @@ async def test_a_file_whose_bytes_are_not_kept_is_committed_or_said(
     if staged_by == "others, then rewritten":
         (root / PICTURE).write_bytes(newer)
         await session.decisions.accept((await _written(session, newer)).id)
-        with pytest.raises(GitError, match="nobody has kept"):
+        with pytest.raises(GitError, match="were not kept"):
             await commit.commit("Old form")
         await commit.forget_staged(PICTURE)
     (change,) = (await commit.look()).files
