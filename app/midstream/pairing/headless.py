@@ -115,6 +115,8 @@ class Outcome:
     @property
     def size(self) -> str:
         """How much the model wrote, for display."""
+        if not self.tokens:
+            return "without the model"
         return marked(counted(self.tokens, "token"), estimated=self.estimated)
 
     @property

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from midstream.pairing.request.question import Question
-from midstream.pairing.request.renaming import Renaming, renamed_again
+from midstream.pairing.request.renaming import Renaming, plain_rename, renamed_again
 from midstream.pairing.session import PairingSession
+from midstream.pairing.status import TurnStatus
+from midstream.settings import Settings
 from tests.helpers.pairing import Witness, follow_ups
 from tests.helpers.stepped import SteppedModel
 
@@ -235,3 +237,55 @@ async def test_after_the_answer_what_the_file_calls_it_is_understood(
     assert model.asked == asked
     model.end()
     await session.turns.finished()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "rename total to amount",
+        "Rename the local variable `total` to `amount`.",
+        "please rename all uses of total in tally to amount",
+        "rename total to amount in the tally()",
+        "rename the total parameter of tally to amount everywhere, please",
+    ],
+)
+def test_an_instruction_that_is_a_rename_and_nothing_else(said: str) -> None:
+    assert plain_rename(said) == ("total", "amount")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "rename total to amount and add a docstring",
+        "rename total",
+        "rename a.total to amount",
+        "total to amount",
+        "rename total to amount in tally and in count",
+        "do not rename total to amount",
+    ],
+)
+def test_what_asks_for_more_or_for_less(said: str) -> None:
+    assert plain_rename(said) is None
+
+
+async def test_the_built_in_model_is_not_asked_for_a_rename_that_is_certain(
+    copyist: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    text = BEFORE + "\n\ndef area(width):\n    return width\n\n\narea(width=1)\n"
+    (root / "a.py").write_text(text)
+    settings = Settings(model=copyist)
+    async with await PairingSession.open(root, settings=settings, journal=False) as session:
+        for said, line, flagged in [(ASKED, 1, False), ("rename width to w", 13, True)]:
+            turn = await session.turns.instruct(Question(said, "a.py", line))
+            await session.turns.finished()
+            assert (turn.status, turn.tokens) == (TurnStatus.DONE, 0)
+            hunks = session.hunks.undecided("a.py")
+            assert [bool(session.reason(hunk)) for hunk in hunks] == [flagged] * len(hunks)
+            await session.decisions.accept_all({hunk.id for hunk in hunks}, anyway=True)
+        assert "Line 15 of a.py passes `width=`." in turn.unsure
+    changed = text.replace("total", "amount").replace(
+        "(width):\n    return width", "(w):\n    return w"
+    )
+    assert (root / "a.py").read_text() == changed

@@ -41,6 +41,18 @@ _BETTER: Final = re.compile(
 )
 """Offers another name without a verb of naming: ``pos is better``, ``better: pos``."""
 _KEYWORDS: Final = frozenset(keyword.kwlist)
+_KIND: Final = r"(?:(?:local|loop)\s+)?(?:variable|var|name|parameter|param|argument|arg|local)"
+_PLACE: Final = (
+    r"(?:\s+(?:in|of|inside|within)\s+(?:the\s+|this\s+)?[`\"']?[\w.]+(?:\(\))?[`\"']?)?"
+)
+_PLAIN: Final = re.compile(
+    r"\s*(?:please\s+)?rename\s+(?:all\s+(?:uses|occurrences)\s+of\s+)?(?:the\s+|this\s+)?"
+    rf"(?:{_KIND}\s+)?[`\"']?(?P<old>[^\W\d]\w*)[`\"']?(?:\s+{_KIND})?{_PLACE}"
+    r"\s+(?:to|as|into|->|=>)\s+[`\"']?(?P<new>[^\W\d]\w*)[`\"']?"
+    rf"{_PLACE}(?:\s+(?:everywhere|throughout))?(?:,?\s+please)?\s*[.!]?\s*",
+    re.IGNORECASE,
+)
+"""Asks for one rename and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +113,12 @@ def as_proposed(said: str, before: Sequence[str], after: Sequence[str]) -> str:
         return said
     (name,) = given
     return re.sub(rf"\b{re.escape(renamed)}\b", lambda _: name, said, count=1)
+
+
+def plain_rename(said: str) -> tuple[str, str] | None:
+    """The old and the new name of an instruction that only asks to rename something."""
+    found = _PLAIN.fullmatch(said)
+    return None if found is None else (found["old"], found["new"])
 
 
 def with_other_name(asked: str, said: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from midstream.code.outline import outline
+from midstream.codebase.local_names import calls_by_keyword, rename_local
 from midstream.edits.outcome import unreviewed
 from midstream.errors import UserError
 from midstream.pairing.request.builder import Conversation, Request, RequestBuilder
@@ -16,10 +18,11 @@ from midstream.pairing.request.kinds import asks_beyond_edits, check_is_edit, re
 from midstream.pairing.request.question import Question
 from midstream.pairing.request.renaming import (
     means_last_answer,
+    plain_rename,
     renamed_again,
     with_other_name,
 )
-from midstream.pairing.request.scope import Scope
+from midstream.pairing.request.scope import Scope, has_undecided
 from midstream.pairing.status import SessionState, Turn
 from midstream.pairing.turn.answer import Answer, AnswerObserver
 from midstream.pairing.turn.modes import BlockMode, EditMode, FollowUp, RegionMode
@@ -95,12 +98,36 @@ class AnswerFactory:
         async with self._files.lock:
             scope = await self.builder.scopes.locate(path, question, scope)
             self.builder.start_conversation()
-            self.context = await self.builder.context(scope, question)
+            if (renamed := await self._renamed(scope, question)) is not None:
+                question, self.context = renamed, Context()
+            else:
+                self.context = await self.builder.context(scope, question)
             if scope.base.missing:
                 scope = replace(scope, proposal=await self._files.created(scope.proposal.path))
             self._check_reviewed(scope, question)
             self._tell_undecided(scope, question)
             return self._begin(scope, question)
+
+    async def _renamed(self, scope: Scope, question: Question) -> Question | None:
+        """The question with its answer, where that is a rename that needs no model."""
+        names = plain_rename(question.text)
+        proposal, base, place = scope.proposal, scope.base, scope.target
+        if names is None or question.known is not None or question.asked:
+            return None
+        # Larger models do well with these, and a pace is set to see the model write.
+        if not self._server.embedded or not scope.model.is_edit_model or self._server.pace:
+            return None
+        if scope.addition is not None or has_undecided(proposal, base, place):
+            return None
+        old, new = names
+        region = (base.lines, place.start, place.stop, proposal.path)
+        lines = await asyncio.to_thread(rename_local, *region, old, new)
+        if lines is None:
+            return None
+        self._log.status.inform(f"`{old}` is renamed by its uses, without the model.")
+        calls = await asyncio.to_thread(calls_by_keyword, *region, old)
+        doubt = f"Line {calls[0] + 1} of {proposal.path} passes `{old}=`." if calls else ""
+        return replace(question, known="".join(f"{line}\n" for line in lines), doubt=doubt)
 
     async def aim(self, question: Question) -> Scope:
         """The destination of a question; nothing is sent, and raises as ``ask``."""
