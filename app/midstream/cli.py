@@ -402,7 +402,10 @@ def _open(
             path, settings, resume=resume, review=review, snapshot=snapshot, replay=replay
         )
     _check_terminal()
-    from midstream.tui.app import run_app
+    from midstream.tui import garbage
+
+    with garbage.keeping():  # to look through what is imported takes a tenth of importing it
+        from midstream.tui.app import run_app
 
     return run_app(
         path,

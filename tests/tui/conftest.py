@@ -22,8 +22,11 @@ from tests.helpers.pages import make_repo
 from tests.helpers.stage import CODE, Stage, on_stage
 
 _tests = itertools.count(1)
-_COLLECTOR = SimpleNamespace(**vars(gc) | dict.fromkeys(("freeze", "unfreeze"), lambda: None))
-"""Collects garbage as ``gc`` does, and leaves what is frozen alone."""
+_LEFT_ALONE = dict.fromkeys(("freeze", "unfreeze", "set_threshold"), lambda *_: None)
+_COLLECTOR = SimpleNamespace(**vars(gc) | _LEFT_ALONE)
+"""Collects garbage as ``gc`` does, and leaves what is frozen and when it collects alone."""
+_RARELY = (20_000, 10, 10)
+"""Thresholds: what a test makes is mostly collected with its app."""
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -73,6 +76,7 @@ def _frozen_stays_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _collect_old_apps() -> None:
     """Collect what ended apps have left, now and then: running ones put full collections off."""
+    gc.set_threshold(*_RARELY)
     if next(_tests) % 10 == 0:
         gc.collect()
 

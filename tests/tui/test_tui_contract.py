@@ -134,6 +134,18 @@ async def test_a_partial_update_is_written_out_as_textual_would(stage: Stage) ->
     assert compositor.render_partial_update() is None
 
 
+async def test_what_has_the_focus_changes_without_a_paint_of_the_whole_screen(
+    stage: Stage,
+) -> None:
+    await stage.open("pkg/things.py")
+    with patch.object(SparingCompositor, "render_full_update", autospec=True) as whole:
+        await stage.press("i")
+        assert stage.screen.panes.composing
+        await stage.press("escape")
+        assert stage.pane.has_focus
+    whole.assert_not_called()
+
+
 async def test_what_a_widget_does_not_fill_is_painted_by_those_below(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.pilot.pause(0.1)

@@ -405,6 +405,16 @@ async def test_the_conversation_can_be_hidden_and_stands_below_where_it_is_narro
         await stage.until(lambda: pane.region.width == 80, "the whole width")
         assert pane.region.y > stage.screen.query_one("#centre").region.y
         assert stage.screen.query_one("#centre").region.width == 80
+        height = pane.region.height
+        await stage.open("pkg/things.py")
+        await stage.until(lambda: pane.region.height < height, "room for the code")
+        height = pane.region.height
+        await stage.press("D")
+        await stage.until(lambda: stage.screen.panes.conversation is None, "nothing below")
+        await stage.press("D")
+        await stage.until(lambda: "Hello." in shown(stage), "the conversation again")
+        assert stage.screen.panes.conversation is not pane
+        assert stage.screen.panes.conversation.region.height == height
 
 
 async def test_the_agents_mode_and_model_are_chosen(project: Path, tmp_path: Path) -> None:

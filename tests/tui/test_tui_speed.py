@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from pygments import lexers
 from pygments.lexer import Lexer
 
+from midstream import cli
 from midstream.edits.documents import SourceText
 from midstream.edits.events import Event, HunkClosed, NewText, Prose, merge_text
 from midstream.edits.hunk_store import HunkCounts, HunkStore
@@ -209,6 +212,34 @@ def test_what_is_kept_is_neither_looked_at_nor_counted(monkeypatch: pytest.Monke
     finally:
         gc.callbacks.remove(note)
         garbage.end()
+
+
+def test_nothing_is_collected_while_the_screen_is_imported(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            seen.append(info["generation"])
+
+    def run(*_: object, **__: object) -> int:
+        return int(gc.isenabled() and not seen)
+
+    class Imported(ModuleType):
+        """Makes many objects when its function is imported."""
+
+        def __getattr__(self, name: str) -> object:
+            if name != "run_app":
+                raise AttributeError(name)
+            self.kept = [[n] for n in range(100_000)]
+            gc.callbacks.remove(note)
+            return run
+
+    monkeypatch.setattr(garbage, "gc", gc)
+    monkeypatch.setattr(cli, "_check_terminal", lambda: gc.callbacks.append(note))
+    monkeypatch.setitem(sys.modules, "midstream.tui.app", Imported("midstream.tui.app"))
+    assert cli.main([str(project)]) == 1
 
 
 async def test_a_count_that_changes_paints_one_row_of_the_rail(stage: Stage) -> None:

@@ -146,8 +146,7 @@ class MidstreamApp(App[None]):
         depth = self.console.color_system
         self.palettes = {n: for_terminal(p, depth) for n, p in self.palettes.items()}
         self.palette = self._first_palette(depth, coloured=not self.no_color)
-        for palette in self.palettes.values():
-            self.register_theme(palette.to_textual())
+        self.register_theme(self.palette.to_textual())
         self.theme = f"midstream-{self.palette.name}"
         self._use_keys()
         self.set_class(settings.ascii, "-ascii")
@@ -363,6 +362,7 @@ class MidstreamApp(App[None]):
         if palette is None or palette is self.palette:
             return
         self.palette = palette
+        self.register_theme(palette.to_textual())
         if self.theme == f"midstream-{name}":
             self.mutate_reactive(MidstreamApp.theme)  # Its file has changed.
         else:
@@ -390,7 +390,6 @@ class MidstreamApp(App[None]):
                 self.palettes.pop(name, None)
         for name, palette in news.palettes.items():
             self.palettes[name] = for_terminal(palette, self.console.color_system)
-            self.register_theme(self.palettes[name].to_textual())
         if self.palette.name in news.palettes:
             self.use_theme(self.palette.name)
         if news.errors:

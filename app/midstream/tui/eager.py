@@ -22,6 +22,7 @@ from typing import Any, Final, cast
 from textual import events, messages
 from textual.binding import Binding, BindingsMap
 from textual.dom import DOMNode
+from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -45,6 +46,11 @@ EAGER: Final = os.environ.get("MIDSTREAM_PLAIN_PAINT", "") == ""
 class EagerScreen(Screen[Any]):
     """A screen with leading-edge painting and an output governor."""
 
+    focused: Reactive[Widget | None] = Reactive(None, repaint=not EAGER)
+    """The widget that has the focus.
+
+    Textual paints the whole screen again when it changes; what shows the focus repaints itself.
+    """
     _last_paint = 0.0
     _retry_armed = False
     _frame_made = False

@@ -10,6 +10,7 @@ import difflib
 import string
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final, NamedTuple, cast
 
 from textual import _ansi_sequences
@@ -113,10 +114,12 @@ def _split(keys: Mapping[str, str], action_id: str) -> list[str]:
 def named(keys: str) -> str:
     """Comma separated keys with characters by name, as key events have them (``]`` and such)."""
     parts = [part.strip() for part in keys.split(",")] if keys.strip() else []
-    return ",".join(
-        next(iter(Binding.make_bindings([Binding(part, "")]))).key if len(part) == 1 else part
-        for part in parts
-    )
+    return ",".join(_name_of(part) if len(part) == 1 else part for part in parts)
+
+
+@cache
+def _name_of(character: str) -> str:
+    return next(iter(Binding.make_bindings([Binding(character, "")]))).key
 
 
 def clashes(keys: Mapping[str, str]) -> list[str]:

@@ -220,9 +220,10 @@ class ConversationPane(Widget, can_focus=True):
                 if isinstance(widget, ToolLines):
                     widget.set_palette(palette)
 
-    def place(self, *, below: bool) -> None:
-        """Stand beside the code or below it."""
+    def place(self, *, below: bool, with_code: bool) -> None:
+        """Stand beside what is in the centre, the code or the welcome, or below it."""
         self.set_class(below, "-below")
+        self.set_class(with_code, "-with-code")
         if self._shown is not None:
             self._about.update(self._about_text(self._title, self._shown))
             self._show_plan(self._shown)

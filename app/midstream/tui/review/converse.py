@@ -224,7 +224,7 @@ class Converse(Controller):
         below = view is not None and screen.size.width < BESIDE_FROM
         screen.set_class(below, "-conversation-below")
         if view is not None:
-            view.place(below=below)
+            view.place(below=below, with_code=self._panes.code.display)
 
     async def open_file(self, path: str, line: int | None = None) -> None:
         """Show a file that a tool is about or a link leads to, at a 0-based line of it."""

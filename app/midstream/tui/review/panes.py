@@ -109,7 +109,8 @@ class ReviewPanes:
     def show_code(self, shown: bool) -> None:
         """Show the code, or the welcome in its place."""
         self.code.display, self.welcome.display = shown, not shown
-        self.screen.set_class(shown, "-with-code")
+        if self.conversation is not None:  # not the screen, all of whose parts would be styled anew
+            self.conversation.set_class(shown, "-with-code")
 
     def focus(self, widget: Widget | None) -> None:
         """Send the keys to a widget."""
