@@ -226,6 +226,13 @@ class MidstreamApp(App[None]):
         notices.hear(event.key)
         return True
 
+    def refresh_css(self, animate: bool = True) -> None:
+        """Style everything anew; what is not parsed yet, at the start, will be with these colours."""
+        if self.review.is_mounted:
+            super().refresh_css(animate)
+        else:
+            self.stylesheet.set_variables(self.get_css_variables())
+
     def screen_ready(self) -> None:
         early, self._early = self._early, []
         for event in early:
