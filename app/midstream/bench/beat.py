@@ -96,8 +96,6 @@ def main() -> int:
     _, file, *arguments = sys.argv
 
     class Beating(app.MidstreamApp):
-        CSS_PATH = Path(app.__file__).parent / "review" / "review.tcss"
-
         def on_load(self) -> None:
             frames = CountedFrames(self.review)
             self.review.pace = frames

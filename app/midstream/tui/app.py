@@ -85,7 +85,11 @@ class MidstreamApp(App[None]):
     """
 
     TITLE = "Midstream"
-    CSS_PATH = "review/review.tcss"
+    # A page that brought its own would have all that is on screen parsed and styled anew.
+    CSS_PATH: ClassVar = [
+        Path(__file__).with_name("review") / "review.tcss",
+        Path(__file__).with_name("pages") / "page.tcss",
+    ]
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -227,7 +231,7 @@ class MidstreamApp(App[None]):
         return True
 
     def refresh_css(self, animate: bool = True) -> None:
-        """Style everything anew; what is not parsed yet, at the start, will be with these colours."""
+        """Style everything anew; at the start, nothing is parsed before the colours are set."""
         if self.review.is_mounted:
             super().refresh_css(animate)
         else:

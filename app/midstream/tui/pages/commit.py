@@ -82,7 +82,6 @@ class CommitScreen(PageScreen):
     TITLE_WORDS = "Commit"
     CHOOSE = "commit.stage"
     DETAIL = "change"
-    CSS_PATH: ClassVar = ["page.tcss", "commit.tcss"]
     BINDINGS: ClassVar = page_bindings(Place.COMMIT)
 
     changes: Changes | None = None

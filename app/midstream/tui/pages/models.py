@@ -63,7 +63,6 @@ class ModelsScreen(PageScreen):
     PAGE = Place.MODELS
     TITLE_WORDS = "Models"
     CHOOSE = "models.use"
-    CSS_PATH: ClassVar = ["page.tcss", "models.tcss"]
     BINDINGS: ClassVar = page_bindings(Place.MODELS)
 
     def __init__(self, services: AppServices) -> None:

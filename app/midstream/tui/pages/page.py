@@ -113,7 +113,6 @@ class Detail(VerticalScroll):
 class PageScreen(EagerScreen):
     """A page; subclasses compose the body and have one method per action of their table."""
 
-    CSS_PATH = "page.tcss"
     AUTO_FOCUS = ""
     WIDE: ClassVar = 110
     """Columns at which the list and the chosen item stand side by side."""
