@@ -596,6 +596,6 @@ def status_facts(state: ReviewState) -> StatusFacts:
         watching=session.external.watching,
         reviewing=session.review.on,
         range=session.workspace.snapshot_of,
-        held=session.gate.waiting,
+        waiting_agent=session.gate.waiting,
         guard=session.guard.light(state.path).words,
     )

@@ -70,7 +70,7 @@ class Measured:
         session_estimated: Whether ``session_tokens`` has estimates in it.
         cost: What the server counted for the last answer; all unknown while it runs.
         pacing: The simulated machine the server imitates, or ``""``.
-        limit: Tokens per second that the answer was held to, ``None`` for no limit.
+        limit: Tokens per second that the answer was limited to, ``None`` for no limit.
         wafers: The endpoint, if its model runs on real wafers, or ``""``.
     """
 
@@ -307,8 +307,8 @@ def pace_lines(
     """The one place where both clocks are compared: how far apart they are."""
     lines = [make.heading("Pace", "one clock against the other")]
     if limited := now.limited:  # such a rate says nothing about this machine
-        held = make.text(("the measured rate is limited to that", "muted"))
-        return [*lines, make.text((limited, "warning")), held]
+        limit_note = make.text(("the measured rate is limited to that", "muted"))
+        return [*lines, make.text((limited, "warning")), limit_note]
     if simulated is None or now.overall is None:
         return [*lines, make.text(("shown once an answer has a rate", "muted"))]
     report = simulated.report

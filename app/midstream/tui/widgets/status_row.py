@@ -67,7 +67,7 @@ class StatusFacts:
         watching: How files are watched, empty while unknown.
         reviewing: What other programs write waits for decisions.
         range: The range of commits that is looked at, ``""`` for files of the user.
-        held: The agent that waits for a decision before it writes, ``""`` if none does.
+        waiting_agent: The agent that waits for a decision before it writes, ``""`` if none does.
         guard: What the guard does for the open file, and why if it does nothing.
     """
 
@@ -92,7 +92,7 @@ class StatusFacts:
     watching: str = ""
     reviewing: bool = False
     range: str = ""
-    held: str = ""
+    waiting_agent: str = ""
     guard: str = ""
 
 
@@ -214,8 +214,8 @@ class StatusRow(TextLine):
             why = facts.watching.removeprefix("off: ")
             off = "" if why == facts.watching else f"not watching: {why}"
             seen = "reviewing" if facts.reviewing else "watching"
-            if facts.held:
-                seen = f"{facts.held} waits for you"
+            if facts.waiting_agent:
+                seen = f"{facts.waiting_agent} waits for you"
             words = seen if native else off or facts.watching
             role = "muted" if native else "warning"
             text = Text(f"{visible(words)}   ", palette.style(role))
