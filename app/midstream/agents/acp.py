@@ -49,26 +49,27 @@ MAX_LINE_BYTES: Final = 32 << 20
 MAX_MESSAGE_BYTES: Final = 16 << 20
 """A longer message is left out; a whole file in an edit is far smaller."""
 MAX_MESSAGE_VALUES: Final = 1_000_000
-"""So is one with more commas and brackets, which takes as long to read."""
+"""A message with more commas and brackets is left out too: it takes as long to read."""
 LARGE_BYTES: Final = 256 << 10
-"""From this length on, messages are read in a thread."""
+"""Longer messages are read in a thread."""
 MAX_LOG_BYTES: Final = 16 << 10
-"""So much of the end of the agent's log is kept."""
+"""How much of the end of the agent's log is kept."""
 GRACE_S: Final = 1.0
-"""An agent has this long to end by itself, and again after it was told to."""
+"""How long an agent may take to end by itself, and again after it was told to."""
 READ_BYTES: Final = 1 << 16
 BUSY_S: Final = 0.002
-"""After so much work on what the agent writes, the event loop has as much time for others."""
+"""After so much work on the agent's output, the event loop has as much time for other work."""
 MAX_BURST_BYTES: Final = 1 << 20
-"""So much is taken at once of what the agent writes,"""
+"""Bytes of an agent's output that are read at once."""
 BYTES_A_SECOND: Final = 4 << 20
-"""and so much each second: an agent that writes faster waits, not the screen."""
+"""Bytes that are read each second: an agent that writes faster waits, not the screen."""
 MAX_QUESTIONS: Final = 100
 """Limit on the questions that wait for an answer; further ones are cancelled."""
 MAX_TURN_BYTES: Final = 256 << 20
 """An agent that writes more than this in one turn is ended."""
 MAX_UNREAD_BYTES: Final = 8 << 20
-"""Of an agent that does not read as many answers nothing more is read either."""
+"""Limit on the answers that an agent has not read: beyond it, nothing more is read from the
+agent."""
 
 _AUTH_REQUIRED: Final = -32000
 _INVALID_REQUEST: Final = -32600
@@ -122,7 +123,7 @@ class _Session(msgspec.Struct, rename="camel"):
 
 
 class _Outline(msgspec.Struct):
-    """Of a message that is not read in full, what it is."""
+    """The kind of a message that is not read in full."""
 
     id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     method: str | None = None
@@ -169,13 +170,13 @@ class AgentProcess:
         self._questions: dict[bytes, asyncio.Future[PermissionOption | None]] = {}
         self._withdrawn: set[bytes] = set()
         self._cancelled = False
-        """Whether its turn is to end, so that what it asks still is answered with no."""
+        """Whether its turn is to end, so that its further questions are answered with no."""
         self._ended: AgentError | None = None
         self._closing = False
         self._turn_bytes = 0
-        """What it has written since it was asked last."""
+        """Bytes that it has written since its last prompt."""
         self._excess = ""
-        """What it was ended for, if it wrote too much."""
+        """The limit that it exceeded, if it was ended for that."""
         self._reading = asyncio.create_task(self._read())
         self._logging = asyncio.create_task(self._read_log())
 
@@ -331,7 +332,7 @@ class AgentProcess:
             {
                 "sessionId": session_id,
                 "prompt": [{"type": "text", "text": text}],
-                # Else the agent would begin a turn of its own, whose end nothing tells.
+                # Otherwise the agent would begin a turn of its own, whose end it does not report.
                 "_meta": {"steering": {"idleBehavior": "promptRequired"}},
             },
         )
@@ -387,7 +388,7 @@ class AgentProcess:
         if not await self._exits():
             self._signal(signal.SIGTERM)
             await self._exits()
-        self._signal(signal.SIGKILL)  # what it has started may have stayed
+        self._signal(signal.SIGKILL)  # its own children may have stayed
         await self._exits()
         # A process that left the group may hold the pipes open.
         await asyncio.wait((self._reading, self._logging), timeout=GRACE_S)
@@ -466,7 +467,7 @@ class AgentProcess:
                         message = await asyncio.to_thread(_read_message, line)
                         began = time.monotonic()
                     self._take(message)
-                except Exception as error:  # what comes next is still to be read
+                except Exception as error:  # the next line is still to be read
                     _report(error)
                 if (worked := time.monotonic() - began) > BUSY_S:
                     await asyncio.sleep(worked)
@@ -578,7 +579,8 @@ class AgentProcess:
             error = {"code": _METHOD_NOT_FOUND, "message": f"Midstream has no {method}"}
             self._send({"id": msgspec.Raw(raw_id), "error": error})
             return
-        refused = self._cancelled or raw_id in self._questions  # An answer would be to either.
+        # An answer to one would be taken for an answer to both.
+        refused = self._cancelled or raw_id in self._questions
         if refused or len(self._questions) >= MAX_QUESTIONS:
             cancelled = {"outcome": {"outcome": "cancelled"}}
             self._send({"id": msgspec.Raw(raw_id), "result": cancelled})

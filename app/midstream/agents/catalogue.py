@@ -20,7 +20,7 @@ from midstream.processes import find_program
 
 @dataclass(frozen=True, slots=True)
 class KnownAgent:
-    """An agent and what differs in it; ``agents.toml`` explains the fields.
+    """An agent and its peculiarities; ``agents.toml`` explains the fields.
 
     Attributes:
         name: What is typed; ``""`` for a command of the user's own.

@@ -27,7 +27,7 @@ GIVE_UP_S = 580.0
 MAX_EVENT_BYTES = 8_000_000
 """Bytes of a call; a longer one is denied."""
 MAX_EVENT_VALUES = 100_000
-"""So is one of more values, which takes long to read."""
+"""A call of more values is denied too: it takes long to read."""
 
 _AGAIN_S = 0.05
 _MAX_ADDRESS_LENGTH = 100
@@ -48,7 +48,7 @@ _OTHER_EVENTS = frozenset({
     "SessionEnd", "SessionStart", "Setup", "Stop", "SubagentStart", "SubagentStop",
     "UserPromptSubmit",
 })  # fmt: skip
-"""Hooks after which nothing is written; what has any other name may come before an edit."""
+"""Hooks after which nothing is written; a hook of any other name may come before an edit."""
 
 
 def precedes_tool(kind: object) -> bool:
@@ -57,7 +57,7 @@ def precedes_tool(kind: object) -> bool:
 
 
 def refusal(reason: str) -> dict[str, Any]:
-    """What keeps a tool from running; the model reads why."""
+    """The answer that keeps a tool from running; the model reads the reason."""
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
@@ -133,7 +133,7 @@ def main(given: IO[bytes] | None = None, out: IO[str] | None = None) -> int:
 
 
 def excess(raw: bytes) -> str:
-    """What a call has too much of, ``""`` if it can be read."""
+    """The limit that a call exceeds, ``""`` if it can be read."""
     if len(raw) > MAX_EVENT_BYTES:
         return f"it has more than {MAX_EVENT_BYTES // 10**6} MB"
     if _signs(raw) > MAX_EVENT_VALUES:
@@ -145,7 +145,7 @@ def excess(raw: bytes) -> str:
 
 
 def _signs(raw: bytes) -> int:
-    """What comes before each value, and in texts."""
+    """Characters before each value; they occur in texts as well."""
     return sum(map(raw.count, (b",", b"[", b"{")))
 
 
@@ -292,7 +292,7 @@ def _places(call: dict[str, Any]) -> Iterator[str]:
 
 
 def _named(given: object, depth: int, key: str = "") -> Iterator[str]:
-    """What an input of a tool names as files: values of such keys, and headers of patches."""
+    """The files that a tool's input names: values of such keys, and headers of patches."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(given, dict):

@@ -48,10 +48,10 @@ _OWN_FOLDERS: Final = ("~/.claude", "~/.codex")
 _OWN_VARIABLES: Final = ("CLAUDE_CONFIG_DIR", "CODEX_HOME")
 
 _POWERS: Final = frozenset(("agents", "commands", "hooks", "output-styles", "plugins", "skills"))
-"""Folders of theirs whose Markdown files say what an agent does."""
+"""The agents' own folders whose Markdown files instruct an agent."""
 
 HookAnswer = dict[str, Any]
-"""What a hook prints, as JSON."""
+"""The output of a hook, as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ class HookEvent:
     def read(cls, line: bytes) -> HookEvent | None:
         """An event as the client sends it; ``None`` if it is not one.
 
-        What only names the agent or its conversation may be missing or anything; what says which
-        file is edited, and how, may not.
+        Fields that only name the agent or its conversation may be missing or malformed; fields
+        about the edit may not.
         """
         if excess(line):
             return None
@@ -114,7 +114,7 @@ class HookEvent:
 def is_note(event: HookEvent, root: Path) -> bool:
     """Whether an edit is of a plan or a memory that an agent keeps in its own folder (blocking).
 
-    Settings, hooks, commands, skills and the like there are none: they say what the agent may do.
+    Settings, hooks, commands, skills and the like do not count: they decide what the agent may do.
 
     Args:
         event: The edit.
@@ -270,7 +270,7 @@ class HookEndpoint:
 
 
 def _remove_stale(folder: Path) -> None:
-    """Remove what sessions left that were killed."""
+    """Remove the sockets of sessions that were killed."""
     for address in folder.iterdir():
         pid = address.name.rpartition("-")[2]
         if not (pid.isdecimal() and processes.runs(int(pid))):

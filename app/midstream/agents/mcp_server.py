@@ -1,9 +1,9 @@
 """``midstream mcp``: an MCP server that tells an agent the state of its review.
 
 The Model Context Protocol over standard input and output is JSON-RPC, one message a line
-(modelcontextprotocol.io/specification, 2025-06-18). Two tools and three methods of it are all that
-is needed, so this does without the protocol's own package, whose import takes most of a second. The
-answers come from the session that reviews the folder, over the socket of its hooks.
+(modelcontextprotocol.io/specification, 2025-06-18). Two tools and three methods suffice, so this
+does without the protocol's own package, whose import takes most of a second. The answers come from
+the session that reviews the folder, over the socket of its hooks.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class _McpServer:
 
 
 def wait_seconds(given: object) -> float:
-    """How long to wait; ``given`` may be anything, an integer that is no float among it."""
+    """How long to wait; ``given`` may be anything, even an integer too large for a float."""
     if isinstance(given, bool) or not isinstance(given, int | float) or given != given:
         return 300.0
     return float(max(1, min(given, MAX_WAIT_S)))

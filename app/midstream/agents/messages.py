@@ -2,7 +2,7 @@
 
 Agents differ in what they send, and send more from month to month, so reading is lenient: a field
 of another type counts as absent, and an update that is not known keeps all its data
-(``UnknownUpdate``).  Nothing here raises on what an agent sends.
+(``UnknownUpdate``).  No message of an agent raises an error here.
 
 Source: https://agentclientprotocol.com/protocol (version 1).
 """
@@ -67,7 +67,7 @@ class AgentToolCall:
         title: One line for people.
         kind: ``read``, ``edit``, ``execute``, …
         status: ``pending``, ``in_progress``, ``completed`` or ``failed``; ours is ``nothing``, for
-            what ended with its turn.
+            a call that ended with its turn.
         diffs: The edits in its content.
         text: The other content, as Markdown.
         paths: Files that it is about.
@@ -245,7 +245,7 @@ class AgentSession:
     def with_options(self, options: tuple[AgentChoice, ...]) -> AgentSession:
         """Return the session with a new set of all its config options.
 
-        What was offered in an older way is not among them and stays.
+        Choices that were offered in an older way are not among them and stay.
         """
         older = (c for c in self.choices if c.method != "session/set_config_option")
         return replace(self, choices=(*options, *older))

@@ -121,7 +121,7 @@ async def _ask(
         requests.close()
         async for line in answers:
             said = cast("dict[str, Any]", json.loads(line))
-            text = _masked(said["text"])
+            text = masked(said["text"])
             found.append((said["kind"], Excerpt(said["path"], said["line"], said["name"], text)))
         complete = True
     finally:
@@ -155,7 +155,8 @@ def _shared(one: str, other: str) -> int:
     return count
 
 
-def _masked(text: str) -> str:
+def masked(text: str) -> str:
+    """A text with its credentials masked; the patterns are compiled when they are first used."""
     from midstream.guard.secrets import mask_text
 
     return mask_text(text)

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 from midstream.edits.documents import LINE_ENDS, NotTextError, SourceText, UnencodableError
 
-MAX_HELD_BYTES: Final = 16 << 20
+MAX_KEPT_BYTES: Final = 16 << 20
 """The bytes of a larger file are not kept."""
-MAX_TOTAL_BYTES: Final = 4 * MAX_HELD_BYTES
+MAX_TOTAL_BYTES: Final = 4 * MAX_KEPT_BYTES
 """How many bytes are kept of the states of one file; the oldest go first."""
 
 
@@ -81,7 +81,7 @@ class StandIn(SourceText):
             elif text.lines:
                 states[text.lines] = FileProperties(text.to_bytes(), program)
         states.pop((line,), None)
-        too_large = properties.data is not None and len(properties.data) > MAX_HELD_BYTES
+        too_large = properties.data is not None and len(properties.data) > MAX_KEPT_BYTES
         states[(line,)] = properties._replace(data=None) if too_large else properties
         size = sum(len(known.data) for known in states.values() if known.data is not None)
         for lines, known in list(states.items()):
@@ -109,7 +109,7 @@ class StandIn(SourceText):
         """
         if (data := self.properties.data) is None:
             raise UnencodableError(
-                f"what it held is not kept (more than {MAX_HELD_BYTES >> 20} MiB, or too long ago)"
+                f"what it held is not kept (more than {MAX_KEPT_BYTES >> 20} MiB, or too long ago)"
             )
         return data
 

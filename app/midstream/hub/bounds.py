@@ -1,4 +1,4 @@
-"""Bounds of what a hub sends: bytes, pace, and nothing packed.
+"""Bounds on a hub's answers: their size and pace, and no compression.
 
 A hub may be anybody's, and a network may put itself in its place. By default the hub's library
 waits without end, reads a description of any length and unpacks what it did not ask for packed.
@@ -23,7 +23,7 @@ from midstream.hub.library import SECONDS, HubError, hub_library
 SILENCE_S = 60.0
 """How long the hub may be silent while it sends."""
 PACE_S = 60.0
-"""How often it is looked at whether the hub sends fast enough."""
+"""How often the pace of the hub is checked."""
 MIN_BYTES_PER_S: Final = 1000
 """Bytes a second below which it is too slow to wait for."""
 
@@ -69,7 +69,7 @@ _connections: WeakSet[socket.socket] = WeakSet()
 
 
 class _Bounds:
-    """What one use of the session may take.
+    """The limits of one use of the session.
 
     The pace is that of the use as a whole, watched by a thread: a time-out is about one read, and a
     hub that sends a byte a second of a header, or ends each answer after a byte, exceeds none.
@@ -103,7 +103,7 @@ class _Bounds:
         response.stream = _Counted(response.stream, self)
 
     def count(self, came: int, total: int) -> None:
-        """Add what has come of an answer."""
+        """Count a received piece of an answer."""
         self._came += came
         if self._limit is not None and total > self._limit:
             raise HubError(
@@ -131,7 +131,7 @@ class _Bounds:
             self.refuse_slowness(None)
 
     def refuse_slowness(self, error: Exception | None) -> None:
-        """Raise a ``HubError`` where too little has come."""
+        """Raise a ``HubError`` where too little has arrived."""
         if self._slow:
             raise HubError(
                 f"{self._hub} sends less than {MIN_BYTES_PER_S} bytes a second",

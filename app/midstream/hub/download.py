@@ -1,6 +1,6 @@
 """Downloading a variant into a folder that becomes an installed model once it is complete.
 
-What was downloaded stays when a download ends early, by whatever: the same command goes on from
+When a download ends early, for whatever reason, its files stay, and the same command goes on from
 there. Every file is checked against the checksum that the hub states before it counts.
 """
 
@@ -107,7 +107,7 @@ def claimed(folder: Path) -> Generator[None]:
 
 
 def _is_locked(descriptor: int, folder: Path) -> bool:
-    """Lock a folder; whether that is done, and it is still the folder of that name."""
+    """Lock a folder; returns whether that worked, and it is still the folder of that name."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # The process that had it may have installed or removed it since it was opened.
@@ -119,7 +119,7 @@ def _is_locked(descriptor: int, folder: Path) -> bool:
 def download(offer: Offer, folder: Path, name: str, progress: Progress) -> None:
     """Download what is missing (blocking); what was there stays, also after an error.
 
-    What the hub states no checksum of is downloaded again: it may be of another revision.
+    A file without a checksum of the hub's is downloaded again: it may be of another revision.
 
     Args:
         offer: What to download.
@@ -254,7 +254,7 @@ def _get(offer: Offer, file: HubFile, out: BinaryIO, progress: Progress) -> None
                         out.write(block)
                         progress(file.path, len(block))
                         if out.tell() > file.size:
-                            break  # It is damaged: what follows does not matter.
+                            break  # It is damaged, so the rest does not matter.
             except httpx2.TransportError:
                 if not tries:
                     raise

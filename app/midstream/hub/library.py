@@ -83,7 +83,7 @@ class hub_errors:  # noqa: N801 - used as a context manager, like contextlib's
 
 
 def gated(name: str, hub: str) -> tuple[str, str]:
-    """What to say of a repository whose terms must be accepted, and what to do."""
+    """The sentence about a repository whose terms must be accepted, and the way out."""
     return (
         f"{name} is available only to people who have accepted its terms",
         f"accept them at {hub}/{name} and set HF_TOKEN",

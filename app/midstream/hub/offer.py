@@ -23,20 +23,20 @@ MAX_NOTICES: Final = 8
 """Files with a licence and the like that come along."""
 _MAX_NAME_LENGTH: Final = 100
 _MAX_LISTING_BYTES: Final = 32 << 20
-"""Bytes of what the hub says about a repository."""
+"""Limit on the hub's description of a repository, in bytes."""
 
 _GENAI: Final = "genai_config.json"
 _TEXTS: Final = re.compile(
     r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map)\.json"
     r"|chat_template\.jinja|midstream\.toml"
 )
-"""What a graph at the root needs beside it."""
+"""Files that a graph at the root needs."""
 
 _NOTICES: Final = re.compile(r"(licen[cs]e|notice|readme|use_policy)(\..*)?", re.IGNORECASE)
 _GENAI_PARTS: Final = re.compile(
     r".*\.(json|jinja|txt|model|onnx|data)|.*\.onnx[._]data.*|vocab|merges", re.IGNORECASE
 )
-"""What a folder of ONNX Runtime GenAI needs: configuration, tokenizer, graph and weights."""
+"""Files that a folder of ONNX Runtime GenAI needs: configuration, tokenizer, graph and weights."""
 _ELSEWHERE: Final = re.compile(
     r"gpu|cuda|directml|\bdml\b|npu|qnn|webgpu|\bweb\b|openvino|tensorrt"
 )
@@ -51,7 +51,7 @@ class HubFile:
         path: Its path in the model folder.
         size: Bytes.
         sha256: Its checksum, in hex; ``""`` for small files, which have another one.
-        blob: SHA-1 of the file as a git object, in hex; what small files are checked by.
+        blob: SHA-1 of the file as a git object, in hex; small files are checked by it.
     """
 
     source: str
@@ -139,7 +139,9 @@ def _file(sibling: Any) -> HubFile:
 
 
 def _checksum(text: str) -> str:
-    """A checksum as it is compared, and becomes part of a name; ValueError for what is none."""
+    """A checksum in the form in which it is compared and becomes part of a name; ValueError for
+    anything else.
+    """
     if not re.fullmatch("[0-9a-f]*", text.lower()):
         raise ValueError("no checksum")
     return text.lower()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 SPEED_SHARE = 0.6
-"""How much of the memory's bandwidth a decoder reaches with 4-bit weights, roughly."""
+"""Share of the memory's bandwidth that a decoder reaches with 4-bit weights, roughly."""
 
 WORKING_MEMORY = 400_000_000
 """Bytes beside the weights, for a context of some 2,000 tokens."""

@@ -74,11 +74,6 @@ class Clocks:
     tokens: int
     simulated: bool = True
 
-    @property
-    def slower_by(self) -> float:
-        """Wall time over simulated time."""
-        return self.wall_s / self.wafer_s if self.wafer_s > 0 else 0.0
-
 
 class InferenceSession:
     """A session with ONNX Runtime's method names whose timing is simulated on wafers.

@@ -158,7 +158,7 @@ async def test_what_is_kept_can_be_committed(session: PairingSession, root: Path
 async def test_a_file_whose_bytes_are_not_kept_is_committed_or_said(
     session: PairingSession, root: Path, monkeypatch: pytest.MonkeyPatch, staged_by: str
 ) -> None:
-    monkeypatch.setattr(stand_ins, "MAX_HELD_BYTES", 1000)
+    monkeypatch.setattr(stand_ins, "MAX_KEPT_BYTES", 1000)
     commit, newer = session.commit, NEW + b"newer"
     await session.decisions.accept((await _written(session, NEW)).id)
     if staged_by != "nobody":

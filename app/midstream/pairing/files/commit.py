@@ -25,7 +25,7 @@ from midstream.edits.rows import Row, RowKind
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
 from midstream.pairing.contents import mode_changed
-from midstream.pairing.files.staged import StagedFile, Standing, held_content, standings
+from midstream.pairing.files.staged import StagedFile, Standing, content_bytes, standings
 from midstream.pairing.files.unified import CONTEXT
 from midstream.pairing.journal.journal import Replay, earlier_sessions
 from midstream.pairing.status import RepoChanged
@@ -276,10 +276,10 @@ class _Accepted:
         parts: list[tuple[IndexEntry | None, bytes | None]] = []
         for entry, text in self.parts:
             with contextlib.suppress(UnencodableError):  # The index has something else by now.
-                parts.append((entry, held_content(root, self.path, text, programs=programs)))
+                parts.append((entry, content_bytes(root, self.path, text, programs=programs)))
         try:
-            after = held_content(root, self.path, self.after, programs=programs)
-            before = held_content(root, self.path, self.before, programs=programs)
+            after = content_bytes(root, self.path, self.after, programs=programs)
+            before = content_bytes(root, self.path, self.before, programs=programs)
         except UnencodableError as error:
             trouble = str(error)
         return AcceptedChange(

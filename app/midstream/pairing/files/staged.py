@@ -87,7 +87,7 @@ class _StagedQuestion:
             return _on_disk(root / self.path), None
         if self.reviewed.missing:
             return None, None
-        content = held_content(root, self.path, self.reviewed, programs=programs)
+        content = content_bytes(root, self.path, self.reviewed, programs=programs)
         program = self.program
         if isinstance(self.reviewed, StandIn):
             program = self.reviewed.properties.executable
@@ -137,7 +137,7 @@ async def standings(
     return found | await asyncio.to_thread(answers)
 
 
-def held_content(root: Path, path: str, text: SourceText, *, programs: bool) -> bytes | None:
+def content_bytes(root: Path, path: str, text: SourceText, *, programs: bool) -> bytes | None:
     """The bytes of a file with a text; ``None`` where that stands for no file (blocking).
 
     Those of a large file are not kept, but read where they still are: on disk, or in git, whose

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
+from midstream.codebase.related import Excerpt, Related, listed, masked
 from midstream.counting import counted
 from midstream.edits.documents import NotTextError, SourceText
 from midstream.errors import UserError
@@ -28,7 +29,6 @@ from midstream.pairing.request.mentions import AtPath, AtWord
 from midstream.workspace.repo import GitFailedError, files_diff, work_tree_changes
 
 if TYPE_CHECKING:
-    from midstream.codebase.related import Excerpt, Related
     from midstream.edits.hunks import Hunk
     from midstream.pairing.request.subject import Subject
     from midstream.workspace.files import Workspace
@@ -120,7 +120,7 @@ def gather(workspace: Workspace, wanted: Wanted) -> tuple[list[Part], list[LeftO
     if wanted.change:
         parts.append(Part("change", "change", wanted.change, most=MAX_CHANGE, unasked=True))
     if AtWord.ERROR in wanted.words:
-        parts.append(Part("error", "error", _masked(wanted.error), most=MAX_ERROR))
+        parts.append(Part("error", "error", masked(wanted.error), most=MAX_ERROR))
         if not wanted.error:
             left_out.append(LeftOut("error", "no check has failed"))
     parts += _files(workspace, wanted)
@@ -217,7 +217,7 @@ def _whole(workspace: Workspace, path: str, room: int) -> str | None:
         text = _decoded(workspace.peek(path))
     except (UserError, OSError):
         return None
-    return None if estimate(text) > room else _masked(text)
+    return None if estimate(text) > room else masked(text)
 
 
 def _changes(workspace: Workspace, left_out: list[LeftOut]) -> str:
@@ -234,13 +234,11 @@ def _changes(workspace: Workspace, left_out: list[LeftOut]) -> str:
     new = "".join(f"new file {path}\n" for path in sorted(changed.new)[:MAX_LISTED])
     # Far more than is sent: the rest would only be cut.
     most = int(8 * MAX_CHANGES * CHARACTERS_PER_TOKEN)
-    return new + _masked(files_diff(workspace.root, told)[:most] if told else "")
+    return new + masked(files_diff(workspace.root, told)[:most] if told else "")
 
 
 def _related(wanted: Wanted, related: Related, left_out: list[LeftOut]) -> Iterator[Part]:
     """The definitions that the place uses and the places that use it, without what goes anyway."""
-    from midstream.codebase.related import listed
-
     whole = {each.path for each in wanted.mentioned if each.lines is None}
     whole |= {wanted.path} if wanted.text is not None else set()
     start, stop = wanted.shown
@@ -302,13 +300,7 @@ def _read(
 
 
 def _diff(workspace: Workspace, path: str) -> str:
-    return _masked(files_diff(workspace.root, [path]))
-
-
-def _masked(text: str) -> str:
-    from midstream.guard.secrets import mask_text
-
-    return mask_text(text)
+    return masked(files_diff(workspace.root, [path]))
 
 
 def _decoded(data: bytes) -> str:
