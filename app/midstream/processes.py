@@ -45,7 +45,6 @@ _borrowers: Final[set[subprocess.Popen[bytes]]] = set()
 """Programs of the user's that have the terminal."""
 _MAX_OUTPUT: Final = 256 << 20
 _MAX_ERRORS: Final = 1 << 20
-_STEP_S: Final = 0.05
 _LOOK_S: Final = 0.5
 """How often a process is looked at that may be stuck."""
 _SWITCH_S: Final = 0.0005
@@ -308,7 +307,7 @@ def _talk(
                 ended = ended or now
                 if now - max(ended, heard) > HELD_S or now - ended > 4 * HELD_S:
                     break  # Others hold the pipes.
-            for key, _ in waiting.select(min(_STEP_S, max(0.0, deadline - now))):
+            for key, _ in waiting.select(min(0.05, max(0.0, deadline - now))):
                 if key.data is None:
                     try:
                         rest = rest[os.write(key.fd, rest[: 1 << 16]) :]

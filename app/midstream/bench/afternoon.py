@@ -29,7 +29,6 @@ _WARM: Final = 10
 """Turns in which everything is loaded that a session needs."""
 _READS_EVERY: Final = 5
 """Exchanges after which the user reads for a while."""
-_READS_S: Final = 8.0
 _SIZE: Final = (160, 48)
 _FUNCTIONS: Final = 100
 _ADDRESS: Final = re.compile(r"ws://\S+")
@@ -79,7 +78,7 @@ def memory(bytecode: Path, turns: int) -> list[Figure]:
             program.settle(0.1)
             program.write("i")
             if number % _READS_EVERY == 0:  # Garbage is collected while no key is typed.
-                program.drain(_READS_S)
+                program.drain(8.0)
         after = resident_bytes(program.pid)
         kept = sum(path.stat().st_size for path in (folder / "state").rglob("*") if path.is_file())
     return [

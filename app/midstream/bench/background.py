@@ -32,7 +32,6 @@ _LINES: Final = 1_600
 """Of each file; 100 MB in all."""
 _CHUNK: Final = bytes(1 << 20)
 _WEIGHTS: Final = 4 << 30
-_PACE_S: Final = 1 / 50
 _ENDLESS: Final = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
 _SEARCH: Final = {"name": "search", "arguments": json.dumps({"input": "needle"})}
 
@@ -173,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
             with contextlib.suppress(ConnectionError):  # the client has read enough
                 while True:
                     self.wfile.write(_CHUNK)
-                    time.sleep(_PACE_S)
+                    time.sleep(1 / 50)
         else:
             self.send_error(404)
 

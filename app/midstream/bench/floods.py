@@ -20,7 +20,6 @@ from midstream.bench.background import Situation, typed_beside
 from midstream.bench.figures import Figure
 
 _NAME: Final = "flooding"
-_PARAGRAPHS: Final = 25_000
 _FILES: Final = 3
 _LINES: Final = 500_000
 
@@ -39,7 +38,7 @@ def _tool_calls() -> Iterator[Update]:
 def _long_answer() -> Iterator[Update]:
     """Answers of one megabyte, as fast as they are taken."""
     while True:
-        yield _said("Some **words** of an answer, with `code`.\n\n" * _PARAGRAPHS)
+        yield _said("Some **words** of an answer, with `code`.\n\n" * 25_000)
 
 
 def _large_messages() -> Iterator[Update]:

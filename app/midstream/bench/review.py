@@ -39,7 +39,6 @@ _IDLE_S: Final = 5.0
 _LINES: Final = 40
 _HOOKS: Final = 20
 _STARTS: Final = 10
-_OPEN_S: Final = 30
 
 
 def run(argv: Sequence[str]) -> int:
@@ -110,7 +109,7 @@ def _keys(folder: Path) -> list[Figure]:
         since = len(program.output)
         program.write("Vi")
         times: list[float] = []
-        deadline = time.perf_counter() + _OPEN_S
+        deadline = time.perf_counter() + 30
         opened = f"{(_BURST - 1) * _LINES:,} in other files".encode()
         begun = time.perf_counter()
         while opened not in program.output[since:] and time.perf_counter() < deadline:

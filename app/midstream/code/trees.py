@@ -26,7 +26,6 @@ MAX_LINE_LENGTH: Final = 4_000
 MAX_DEPTH: Final = 400
 """Open brackets; the same for a text with more of them, as trees take quadratic time in depth."""
 _MAX_NAME_LENGTH: Final = 200
-_MAX_FAULTS: Final = 100
 
 DefinitionKind = Literal["function", "class", "assignment"]
 """Kinds of definitions."""
@@ -189,7 +188,7 @@ def faults(language: Language, text: str) -> list[Fault]:
     for node in _wrong(root):
         row = min(node.start_point.row, len(lines) - 1)
         found.append(Fault(row, _words(node), lines[row].strip()))
-        if len(found) >= _MAX_FAULTS:
+        if len(found) >= 100:
             break
     return sorted(found, key=lambda fault: fault.line)
 

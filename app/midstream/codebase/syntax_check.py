@@ -15,7 +15,6 @@ from midstream.code.syntax import has_syntax, is_python, newly_broken
 
 AT_ONCE: Final = 10_000
 """Characters that are parsed here, within some 3 ms; a process takes 50 ms to begin."""
-_PARSER_S: Final = 10.0
 
 
 async def breaks(path: str, before: str, after: str) -> str:
@@ -47,7 +46,7 @@ def _ask_child(path: str, before: str, after: str) -> str:
             processes.python("midstream.codebase.syntax_child"),
             environ=processes.python_environment(),
             stdin=asked.encode(),
-            timeout=_PARSER_S,
+            timeout=10.0,
         )
     except TimeoutError:
         return ""

@@ -12,7 +12,7 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from midstream.commands.common import print_json, printable
 from midstream.errors import UnavailableError, UsageError
@@ -21,8 +21,6 @@ from midstream.resources import free_disk, model_places
 if TYPE_CHECKING:
     from midstream.hub.offer import Offer
     from midstream.hub.published import PublishedModel
-
-_PROGRESS_SECONDS: Final = 0.25
 
 
 def add_get_arguments(parser: argparse.ArgumentParser) -> None:
@@ -250,7 +248,7 @@ class _Meter:
         now = time.monotonic()
         other = file != self._file
         self._file = file
-        if now - self._shown < _PROGRESS_SECONDS and not other:
+        if now - self._shown < 0.25 and not other:
             return
         if self._as_json:
             print_json({"event": "progress", "done": self._done, "of": self._size, "file": file})

@@ -22,7 +22,6 @@ SECONDS: Final = 5.0
 
 _LIST: Final = "/models"
 _MAX_BYTES: Final = 4_000_000
-_MAX_MODELS: Final = 2_000
 _MAX_NAME_LENGTH: Final = 200
 
 _NOT_TEXT: Final = re.compile(
@@ -128,7 +127,7 @@ def read_list(value: object) -> tuple[ListedModel, ...] | None:
     if not isinstance(entries, list):
         return None
     models: dict[str, ListedModel] = {}
-    for entry in cast("list[object]", entries)[:_MAX_MODELS]:
+    for entry in cast("list[object]", entries)[:2_000]:
         if isinstance(entry, dict):
             fields = cast("dict[str, object]", entry)
             name: object = fields.get("id", fields.get("name"))

@@ -25,8 +25,6 @@ from midstream.responses.endpoint import Endpoint
 from midstream.responses.reading import CutOffError
 from midstream.responses.refusals import explained
 
-_CONNECT_SECONDS: Final = 10.0
-_MAX_REDIRECTS: Final = 3
 _ERROR_BODY_BYTES: Final = 65_536
 _PIECE_BYTES: Final = 65_536
 _MAX_GROWTH: Final = 100
@@ -113,12 +111,12 @@ class Poster:
         try:
             if self._client is None:
                 self._client = httpx.AsyncClient(
-                    timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
+                    timeout=httpx.Timeout(None, connect=10.0),
                     limits=httpx.Limits(max_keepalive_connections=1, keepalive_expiry=None),
                     **_options(self._endpoint, "text/event-stream"),
                 )
             answer = await self._ask(self._client, self._moved.get(url, url), body, headers)
-            for _ in range(_MAX_REDIRECTS):
+            for _ in range(3):
                 if (to := _moved_to(answer)) is None:
                     break
                 await answer.aclose()

@@ -13,7 +13,6 @@ from midstream.workspace.repo import GitFailedError, run_git
 
 MAX_LOOKED_AT: Final = 8
 """Files that are looked at, the nearest first."""
-_LOOKED_AT_BYTES: Final = 64_000
 
 
 class FileForm(NamedTuple):
@@ -70,7 +69,7 @@ def _form(path: Path) -> FileForm | None:
     """The form of a file; ``None`` if it has no line end, or is no text."""
     try:
         with open_regular(path) as file:
-            data = file.read(_LOOKED_AT_BYTES)
+            data = file.read(64_000)
     except OSError:
         return None
     if b"\n" not in data or b"\0" in data:

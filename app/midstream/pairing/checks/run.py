@@ -48,7 +48,6 @@ Proposed = Callable[[], Mapping[str, bytes | None]]
 
 MAX_LINES: Final = 5_000
 """Lines of output that are kept, the last ones."""
-LINE_CHARACTERS: Final = 4_000
 END_S: Final = 2.0
 """How long a stopped command may take before it is killed."""
 QUIET_S: Final = 1.0
@@ -424,7 +423,7 @@ class ProjectCheck:
             *lines, rest = (rest + decode(data)).split("\n")
             for line in lines:
                 self._take(line)
-            if len(rest) > LINE_CHARACTERS:
+            if len(rest) > 4_000:
                 self._take(rest)
                 rest = ""
             self._status.touch()

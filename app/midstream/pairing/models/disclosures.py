@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 FILE: Final = "told.json"
 BUILT_IN: Final = "the built-in model"
 """The fact of ``about_built_in``; others are the addresses of endpoints."""
-_MAX_FACTS: Final = 256
 
 
 def was_disclosed(fact: str) -> bool:
@@ -40,7 +39,7 @@ def note_disclosed(fact: str) -> bool:
     if fact in facts:
         return False
     with contextlib.suppress(OSError):
-        atomic.overwrite(state_dir() / FILE, msgspec.json.encode([*facts, fact][-_MAX_FACTS:]))
+        atomic.overwrite(state_dir() / FILE, msgspec.json.encode([*facts, fact][-256:]))
     return True
 
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from midstream import processes
 from midstream.errors import UnavailableError
 from midstream.hub.published import PublishedModel, published_models
 from midstream.resources import free_disk, model_places
-
-_MAX_LINE_BYTES: Final = 1 << 16
 
 
 def downloadable() -> list[PublishedModel]:
@@ -51,7 +49,7 @@ async def download_model(name: str, told: Callable[[float], None]) -> str:
     command = ("midstream", "models", "get", name, "--yes", "--json")
     try:
         process = await processes.start_python(
-            *command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, limit=_MAX_LINE_BYTES
+            *command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, limit=(1 << 16)
         )
     except OSError as error:
         raise UnavailableError(f"The download cannot be started: {error}.") from error

@@ -208,7 +208,6 @@ def _cut(part: Part, allowed: int) -> Part | None:
     )
 
 
-MAX_DECISIONS: Final = 1_200
 MAX_HUNK_LINES: Final = 24
 """Lines of a hunk in a prompt."""
 MAX_HUNKS: Final = 8
@@ -227,9 +226,7 @@ def decisions(hunks: Sequence[Hunk]) -> Part:
         reason = " ".join(hunk.note.split())
         told.append(f"* turned down at {place}" + (f" because: {reason}" if reason else ""))
         told += hunk_lines(hunk)
-    return Part(
-        "decisions", "decisions", "".join(f"{t}\n" for t in told), most=MAX_DECISIONS, unasked=True
-    )
+    return Part("decisions", "decisions", "".join(f"{t}\n" for t in told), most=1_200, unasked=True)
 
 
 def hunk_lines(hunk: Hunk) -> list[str]:

@@ -17,7 +17,6 @@ from midstream.code.outline import outline
 from midstream.scratch import scratch_folder
 
 _SETS: Final = ("python", "javascript", "typescript", "go", "rust")
-_CHECK_S: Final = 20.0
 _CHILD: Final = """\
 import resource, sys
 resource.setrlimit(resource.RLIMIT_CPU, (10, 10))
@@ -142,7 +141,7 @@ async def _run(program: str) -> str:
             stderr=asyncio.subprocess.PIPE,
         )
         try:
-            async with asyncio.timeout(_CHECK_S):
+            async with asyncio.timeout(20.0):
                 _, said = await child.communicate(program.encode())
         except TimeoutError:
             return "it does not end"

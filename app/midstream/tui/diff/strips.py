@@ -100,7 +100,6 @@ def _neighbours(hunk: Hunk, view: FileView) -> list[Hunk]:
     return hunks[first : last + 1]
 
 
-KEPT_ROWS: Final = 2_000
 MAX_COMPARED_LINES: Final = 200
 """Hunks with more rows get no intra-line marks."""
 _CHANGED: Final = frozenset({Look.ADDED, Look.DELETED})
@@ -188,7 +187,7 @@ class RowStrips:
             if marked is not None or changed:
                 marks = Marks(cursor, selected, scoped, changed, found, note, fact, brief)
             strips = self._paint(painter, row, spans, syntax, marks)
-            if len(self._kept) > KEPT_ROWS:
+            if len(self._kept) > 2_000:
                 self._kept.clear()
             self._kept[key] = strips, ready
         self.unlexed |= not ready

@@ -11,7 +11,6 @@ from midstream.edits.hunks import HunkState
 from midstream.pairing.files.attention import Sighting
 from midstream.tui.review.controller import Controller, Shared
 
-SAMPLE_EVERY_S: Final = 0.2
 _WATCHED: Final = (HunkState.STREAMING, HunkState.SETTLED)
 
 
@@ -36,7 +35,7 @@ class OnScreenTimer(Controller):
             self._timer = None
         if session is not None and session.attention.on:
             self._sampled_at = time.monotonic()
-            self._timer = self._screen.set_interval(SAMPLE_EVERY_S, self.sample)
+            self._timer = self._screen.set_interval(0.2, self.sample)
             self._sampling = True
 
     def resume(self) -> None:

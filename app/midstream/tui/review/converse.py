@@ -39,7 +39,6 @@ PAUSES: Final = 6
 """How many times as long as a look at a conversation takes, and its layout, the next one waits."""
 LAYOUT_S: Final = 0.02
 """After this, the layout of a look has been made."""
-MAX_PAUSE_S: Final = 1.0
 FLOOD_PAUSE_S: Final = 0.25
 """How often the end of a flood is shown."""
 MAX_BLOCKS: Final = 9
@@ -337,7 +336,7 @@ class Converse(Controller):
             return
         # Keys come first where much is said: each look at it, and the layout after it, takes time.
         cost = time.thread_time() - began
-        await asyncio.sleep(min(PAUSES * cost, MAX_PAUSE_S))
+        await asyncio.sleep(min(PAUSES * cost, 1.0))
 
     async def _show_now(self) -> bool:
         """Show what there is; whether more has come than can be followed."""

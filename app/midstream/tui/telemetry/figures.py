@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
     from midstream.wafer.quantity import Band
 
-MAX_GRAPH_ROWS: Final = 8
-MAX_COLUMNS: Final = 60
 TWO_COLUMNS: Final = 70
 """Cells from which on the measured figures stand in two columns."""
 LABEL: Final = 14
@@ -186,9 +184,9 @@ def measured_lines(
     if now.cost.forwards:
         counts += [Text(), *fold([make.text((_TERMS, "muted"))], column)]
     beside = len(first) + 1 if two else len(first) + len(counts) + 2
-    across = min(column, MAX_COLUMNS)
+    across = min(column, 60)
     head = fold([_rate(make, now)], across)
-    rows = max(2, min(MAX_GRAPH_ROWS, height - beside - 5 - len(head)))
+    rows = max(2, min(8, height - beside - 5 - len(head)))
     lines = [
         make.heading("Wall clock", "measured here"),
         Text(),
