@@ -10,6 +10,7 @@ import shlex
 import tomllib
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 import pytest
 
@@ -198,19 +199,55 @@ def test_the_map_of_the_parts_names_every_folder() -> None:
     assert sorted(named) == sorted(set(packages) - {"."} - {p for p in packages if "project" in p})
 
 
+class _Module(NamedTuple):
+    """What the tests of names ask of a file, read once: to parse all files takes seconds."""
+
+    path: Path
+    docstrings: list[tuple[int, str]]
+    """Each with the line of its owner."""
+    classes: dict[str, tuple[list[str], str]]
+    """Names of the bases and the text of each class of the file."""
+    assigned: list[str]
+
+
+@functools.cache
+def modules() -> list[_Module]:
+    return [_module(file) for file in sorted((ROOT / "app" / "midstream").rglob("*.py"))]
+
+
+def _module(path: Path) -> _Module:
+    text = path.read_text("utf-8")
+    tree, lines = ast.parse(text), text.split("\n")
+    found = _Module(path, [], {}, [])
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            bases = [ast.unparse(base).partition("[")[0] for base in node.bases]
+            found.classes[node.name] = bases, "\n".join(lines[node.lineno - 1 : node.end_lineno])
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found.assigned.extend(each.id for each in targets if isinstance(each, ast.Name))
+    # Docstrings are in statements, and most nodes of a tree are parts of expressions.
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and (
+            docstring := ast.get_docstring(node)
+        ):
+            found.docstrings.append((getattr(node, "lineno", 1), docstring))
+        for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+            waiting += getattr(node, part, ())
+    return found
+
+
 @functools.cache
 def docstrings() -> list[tuple[str, str]]:
     """Every docstring of the application, with the file and line of its owner."""
-    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    found: list[tuple[str, str]] = []
-    for file in sorted((ROOT / "app" / "midstream").rglob("*.py")):
-        if "demo/project" in file.as_posix():
-            continue
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if isinstance(node, owners) and (text := ast.get_docstring(node)):
-                place = f"{file.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
-                found.append((place, text))
-    return found
+    return [
+        (f"{module.path.relative_to(ROOT)}:{line}", text)
+        for module in modules()
+        if "demo/project" not in module.path.as_posix()
+        for line, text in sorted(module.docstrings)
+    ]
 
 
 def test_docstrings_are_in_one_dialect() -> None:
@@ -228,14 +265,7 @@ def test_docstrings_are_in_one_dialect() -> None:
 
 def test_members_that_docstrings_name_exist() -> None:
     """Of ``Class.member``, where all bases of the class are in the tree."""
-    classes: dict[str, tuple[list[str], str]] = {}
-    for file in (ROOT / "app" / "midstream").rglob("*.py"):
-        text = file.read_text("utf-8")
-        lines = text.split("\n")
-        for node in ast.parse(text).body:
-            if isinstance(node, ast.ClassDef):
-                bases = [ast.unparse(base).partition("[")[0] for base in node.bases]
-                classes[node.name] = bases, "\n".join(lines[node.lineno - 1 : node.end_lineno])
+    classes = {name: found for module in modules() for name, found in module.classes.items()}
 
     def has(name: str, member: str) -> bool:
         if name not in classes:
@@ -257,11 +287,9 @@ def test_members_that_docstrings_name_exist() -> None:
 def test_limits_are_named_max_and_min() -> None:
     odd = re.compile(r"^_?(?:MOST|LONGEST|SHORTEST|LEAST|FEW|FEWEST|LARGEST|WIDEST)(?:_|$)")
     named = [
-        f"{file.relative_to(ROOT)}: {target.id}"
-        for file in (ROOT / "app" / "midstream").rglob("*.py")
-        for node in ast.parse(file.read_text("utf-8")).body
-        if isinstance(node, (ast.Assign, ast.AnnAssign))
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if isinstance(target, ast.Name) and odd.match(target.id)
+        f"{module.path.relative_to(ROOT)}: {name}"
+        for module in modules()
+        for name in module.assigned
+        if odd.match(name)
     ]
     assert not named

@@ -65,18 +65,21 @@ SHADOWS = (
 )
 
 
-def sources() -> Iterator[tuple[str, ast.Module]]:
+def nodes_of(code: str) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(code)))
+
+
+def sources() -> Iterator[tuple[str, list[ast.AST]]]:
     """The files that may start a process: parsing all of them takes many seconds."""
     words = {*OS_FUNCTIONS, *MODULES, *FUNCTIONS, "platform", "processes", "import_module"}
     telling = re.compile(rf"\b(?:{'|'.join(words)}|__import__)\b|from os import")
     for path in sorted(APP.rglob("*.py")):
         name, text = path.relative_to(APP).as_posix(), path.read_text("utf-8")
         if not name.startswith(("bench/", "demo/project/")) and telling.search(text):
-            yield name, ast.parse(text)
+            yield name, nodes_of(text)
 
 
-def starts_by_itself(tree: ast.Module) -> bool:
-    nodes = list(ast.walk(tree))
+def starts_by_itself(nodes: list[ast.AST]) -> bool:
     imports = [node for node in nodes if isinstance(node, ast.Import)]
     names_of_os = {
         alias.asname or alias.name for node in imports for alias in node.names if alias.name == "os"
@@ -112,7 +115,7 @@ def name_of(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
-def starts_by_processes(tree: ast.Module) -> bool:
+def starts_by_processes(nodes: list[ast.AST]) -> bool:
     ways = {
         "run",
         "start",
@@ -126,11 +129,11 @@ def starts_by_processes(tree: ast.Module) -> bool:
     }
     imported = {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.ImportFrom) and node.module == "midstream.processes"
         for alias in node.names
     }
-    called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    called = [node.func for node in nodes if isinstance(node, ast.Call)]
     return any(
         (isinstance(each, ast.Name) and each.id in ways & imported)
         or (isinstance(each, ast.Attribute) and each.attr in ways and named(each) == "processes")
@@ -143,9 +146,14 @@ def named(attribute: ast.Attribute) -> str:
 
 
 def test_every_process_is_started_by_one_module() -> None:
-    trees = list(sources())
-    assert [name for name, tree in trees if starts_by_itself(tree)] == ["processes.py"]
-    assert {name for name, tree in trees if starts_by_processes(tree)} == STARTS.keys()
+    by_itself, by_processes = [], set()
+    for name, nodes in sources():
+        if starts_by_itself(nodes):
+            by_itself.append(name)
+        if starts_by_processes(nodes):
+            by_processes.add(name)
+    assert by_itself == ["processes.py"]
+    assert by_processes == STARTS.keys()
 
 
 @pytest.mark.parametrize(
@@ -176,7 +184,7 @@ def test_every_process_is_started_by_one_module() -> None:
     ],
 )
 def test_each_way_to_start_a_process_is_seen(code: str) -> None:
-    assert starts_by_itself(ast.parse(code))
+    assert starts_by_itself(nodes_of(code))
 
 
 @pytest.fixture
