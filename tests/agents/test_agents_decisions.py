@@ -19,6 +19,7 @@ from midstream.settings import Settings
 from tests.helpers.agent_traces import frames
 from tests.helpers.pairing import Witness
 from tests.helpers.scripted_agent import BEGIN, command, sent
+from tests.helpers.stepped import SteppedModel, served
 
 SHOP = '''"""A shop."""
 
@@ -129,13 +130,18 @@ class Turn:
 
 
 @pytest.fixture
-async def turn(tmp_path: Path, copyist: Path) -> Any:
+async def turn(tmp_path: Path) -> Any:
     root, aside = tmp_path / "root", tmp_path / "aside"
     for folder in (root, aside):
         folder.mkdir()
     (root / "shop.py").write_text(SHOP)
-    settings = Settings(journal=False, feedback="automatic", model=copyist)
-    async with await PairingSession.open(root, settings=settings, watch=False) as session:
+    settings = Settings(journal=False, feedback="automatic")
+    async with (
+        served(SteppedModel()) as endpoint,
+        await PairingSession.open(
+            root, settings=settings, endpoint=endpoint, watch=False
+        ) as session,
+    ):
         yield Turn(session, root, aside)
 
 

@@ -110,7 +110,14 @@ GRAPHS = [
 ]
 
 
-@pytest.mark.parametrize(("bits", "shape", "more"), GRAPHS)
+_DEAR = pytest.mark.system
+"""A second of processor time and more."""
+
+
+@pytest.mark.parametrize(
+    ("bits", "shape", "more"),
+    [GRAPHS[0], *(pytest.param(*graph, marks=_DEAR) for graph in GRAPHS[1:5]), GRAPHS[5]],
+)
 def test_drafted_text_is_the_undrafted_text(
     tmp_path: Path, bits: int, shape: DecoderShape, more: dict[str, Any]
 ) -> None:

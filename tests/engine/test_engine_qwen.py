@@ -48,8 +48,13 @@ def check(path: Path, shape: DecoderShape, weights: dict[str, Array], layout: La
 @pytest.mark.parametrize(
     "layout", LAYOUTS, ids=lambda layout: f"{layout.name}-{Path(layout.graph).stem}"
 )
-def test_reduced(tmp_path: Path, layout: Layout) -> None:
-    check(tmp_path, REDUCED, qwen_weights(REDUCED), layout).close()
+def test_reduced(tmp_path: Path, reduced_weights: dict[str, Array], layout: Layout) -> None:
+    check(tmp_path, REDUCED, reduced_weights, layout).close()
+
+
+@pytest.fixture(scope="module")
+def reduced_weights() -> dict[str, Array]:
+    return qwen_weights(REDUCED)
 
 
 @pytest.fixture(scope="module")

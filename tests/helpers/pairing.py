@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import hashlib
+import itertools
+import os
+import struct
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,7 +43,7 @@ def save(path: Path, text: str) -> None:
     fresh.replace(path)
 
 
-def make_repo(root: Path, files: dict[str, str]) -> Path:
+def make_repo(root: Path, files: Mapping[str, str | bytes]) -> Path:
     """A git repository with one commit that holds ``files``, in a folder that is new or empty."""
     root.mkdir(parents=True, exist_ok=True)
     assert not any(root.iterdir())
@@ -47,7 +51,7 @@ def make_repo(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def commit_files(root: Path, files: dict[str, str], subject: str = "start") -> None:
+def commit_files(root: Path, files: Mapping[str, str | bytes], subject: str = "start") -> None:
     """Make a folder that has nothing but ``files``, or nothing yet, a repository with a commit."""
     for file in _repository(tuple(files.items()), subject):
         path = root / file.path
@@ -55,7 +59,35 @@ def commit_files(root: Path, files: dict[str, str], subject: str = "start") -> N
         path.write_bytes(file.data)
         path.chmod(file.mode)
     (root / ".git" / "hooks").mkdir()
-    git(root, "update-index", "-q", "--refresh")  # The index tells files by their inodes.
+    _refresh_index(root)
+
+
+def _refresh_index(root: Path) -> None:
+    """Write the times and inodes of the files into the index, by which git tells them.
+
+    The same as ``git update-index --refresh``, without a process for each of the hundreds of
+    repositories of a run; the format is in gitformat-index(5).
+    """
+    index = root / ".git" / "index"
+    data = bytearray(index.read_bytes()[:-20])
+    version, entries = struct.unpack_from(">4xII", data)
+    assert version == 2
+    at = 12
+    for _ in range(entries):
+        path = data[at + 62 : data.index(0, at + 62)]
+        told = (root / os.fsdecode(bytes(path))).lstat()
+        times = (divmod(ns, 10**9) for ns in (told.st_ctime_ns, told.st_mtime_ns))
+        struct.pack_into(
+            ">6I",
+            data,
+            at,
+            *itertools.chain(*times),
+            told.st_dev & 0xFFFFFFFF,
+            told.st_ino & 0xFFFFFFFF,
+        )
+        struct.pack_into(">3I", data, at + 28, told.st_uid, told.st_gid, told.st_size)
+        at += (62 + len(path) + 8) // 8 * 8
+    index.write_bytes(data + hashlib.sha1(data).digest())
 
 
 class _File(NamedTuple):
@@ -65,13 +97,13 @@ class _File(NamedTuple):
 
 
 @functools.cache
-def _repository(files: tuple[tuple[str, str], ...], subject: str) -> list[_File]:
+def _repository(files: tuple[tuple[str, str | bytes], ...], subject: str) -> list[_File]:
     """All files of a repository but the sample hooks, made by git once in a process."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         for path, text in files:
             (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_bytes(text.encode())
+            (root / path).write_bytes(text.encode() if isinstance(text, str) else text)
         git(root, "init", "-q", "-b", "main")
         git(root, "add", ".")
         git(root, "commit", "-qm", subject)

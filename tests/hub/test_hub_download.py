@@ -544,9 +544,9 @@ def kept(place: Path) -> int:
 
 
 BOMBS = {
-    "gzip": lambda: gzip.compress(bytes(50 << 20)),
-    "deflate": lambda: zlib.compress(bytes(50 << 20)),
-    "gzip, gzip": lambda: gzip.compress(gzip.compress(bytes(200 << 20))),
+    "gzip": lambda: gzip.compress(bytes(10 << 20)),
+    "deflate": lambda: zlib.compress(bytes(10 << 20)),
+    "gzip, gzip": lambda: gzip.compress(gzip.compress(bytes(40 << 20))),
 }
 
 

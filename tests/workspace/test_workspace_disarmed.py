@@ -159,3 +159,24 @@ def test_of_filters_that_are_not_all_known_none_runs(
     with pytest.raises(GitFailedError, match="its configuration is listed as more than"):
         work_tree_changes(root, find_repository(root))
     check(root, ran, lambda: run_git(root, ["status"], programs=True))
+
+
+def test_what_runs_no_filter_does_not_ask_for_them(
+    root: Path, evil: Path, ran: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That takes a process; a file that is called like an option changes nothing."""
+    (root / "--cached").write_text("one\n")
+    git(root, "add", ".")
+    git(root, "config", "filter.x.clean", str(evil))
+    git(root, "config", "filter.x.smudge", str(evil))
+    (root / ".gitattributes").write_text("* filter=x\n")
+    (root / "--cached").write_text("two\n")
+    assert "two" in files_diff(root, ["--cached"])
+    assert not ran.exists()
+    monkeypatch.setattr(repo, "_local_filters", None)
+    assert run_git(root, ["diff", "--cached", "--name-only"]) == b"--cached\n"
+    blob = run_git(root, ["hash-object", "--no-filters", "-w", "--stdin"], stdin=b"three\n")
+    assert run_git(root, ["cat-file", "blob", blob.decode().strip()]) == b"three\n"
+    assert not ran.exists()
+    git(root, "add", "--renormalize", ".")
+    assert ran.exists(), "the program is one that git would run"

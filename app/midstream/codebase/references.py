@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, cast
@@ -20,7 +20,7 @@ from typing import Any, Final, cast
 from midstream import processes
 from midstream.code.outline import Definition, outline
 from midstream.code.syntax import has_syntax, same_language
-from midstream.codebase.similar_edits import Substitution, names_at, substitutions
+from midstream.codebase.similar_edits import Substitution, first_use, names_at, substitutions
 from midstream.edits.lcs import matching_pairs
 from midstream.errors import UserError
 from midstream.resources import read_text
@@ -157,19 +157,12 @@ def with_name(lines: Sequence[str], uses: Iterable[Use], old: str, new: str) -> 
     return after
 
 
-def first_use(
-    lines: Sequence[str], name: str, start: int, stop: int, path: str = ""
-) -> tuple[int, int] | None:
-    """Line and column where a name first stands as code between two lines of a file."""
-    return _first_on(lines, name, range(start, stop), path)
-
-
 def taken_away(
     before: Sequence[str], after: Sequence[str], name: str, path: str = ""
 ) -> list[tuple[int, int]]:
     """Line and column of the definitions of a name that a change of a file takes away."""
     spots = [
-        first_use(before, name, definition.start, definition.stop, path)
+        first_use(before, name, range(definition.start, definition.stop), path)
         for definition in _gone(before, after, path)
         if definition.name.rpartition(".")[2] == name
     ]
@@ -254,9 +247,9 @@ async def uses_left(
         renamed = {each.old: each.new for each in names}
         for definition in gone:
             name = definition.name.rpartition(".")[2]
-            spot = first_use(before[path], name, definition.start, definition.stop, path)
+            body = range(definition.start, definition.stop)
+            spot = first_use(before[path], name, body, path)
             if spot is not None and await remains(name, path):
-                body = range(definition.start, definition.stop)
                 await look(name, renamed.get(name, ""), Use(path, *spot), inside=body)
         for each, old, new in uses_renamed:
             if not await remains(each.old, path):
@@ -281,8 +274,8 @@ def _renamed_uses(before: Sequence[str], after: Sequence[str], path: str) -> Ite
         if each.kind == "literal" or each.scope or outlined.named(each.old):
             continue
         attribute = each.kind == "attribute"
-        old = _first_on(before, each.old, gone, path, attribute=attribute)
-        new = _first_on(after, each.new, come, path, attribute=attribute)
+        old = first_use(before, each.old, gone, path, attribute=attribute)
+        new = first_use(after, each.new, come, path, attribute=attribute)
         if old is not None and new is not None:
             yield each, old, new
 
@@ -292,19 +285,6 @@ def _changed(before: Sequence[str], after: Sequence[str]) -> tuple[set[int], set
     pairs = matching_pairs(before, after)
     gone = set(range(len(before))) - {old for old, _ in pairs}
     return gone, set(range(len(after))) - {new for _, new in pairs}
-
-
-def _first_on(
-    lines: Sequence[str], name: str, among: Container[int], path: str, *, attribute: bool = False
-) -> tuple[int, int] | None:
-    """Line and column where a name first stands as code on one of some lines.
-
-    An attribute stands behind a dot: a parameter may have its name.
-    """
-    for spot in names_at(lines, name, path):
-        if spot.line in among and (spot.member or not attribute):
-            return spot.line, spot.column
-    return None
 
 
 def renames(before: Sequence[str], after: Sequence[str], path: str = "") -> list[Substitution]:

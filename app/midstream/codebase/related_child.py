@@ -21,10 +21,9 @@ from typing import Any, Final, cast
 from midstream.code.languages import grammar_of, is_test
 from midstream.code.outline import Definition, Outline, may_define, outline
 from midstream.code.syntax import NOT_PYTHON, parse_python
-from midstream.codebase.references import first_use
 from midstream.codebase.references_child import MODEST, Project, Spot, keep_whole
 from midstream.codebase.references_trees import search_trees
-from midstream.codebase.similar_edits import names_at
+from midstream.codebase.similar_edits import first_use, names_at
 from midstream.resources import read_text
 
 SHORT: Final = 16
@@ -159,7 +158,7 @@ class RelatedQuery:
     def users(self, symbol: str) -> Iterator[tuple[str, int]]:
         """File and line of the uses of the definition that the lines belong to, tests last."""
         name = symbol.rpartition(".")[2]
-        at = first_use(self.lines, name, self.start, self.stop, self.path) if name else None
+        at = first_use(self.lines, name, self.lies_around, self.path) if name else None
         if at is None:
             return
         word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")

@@ -12,7 +12,7 @@ import io
 import keyword
 import re
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -294,6 +294,24 @@ def names_at(lines: Sequence[str], name: str, path: str = "") -> Iterator[Occurr
             role = "member" if before == "." else "plain"
             yield Occurrence(token.start[0] - 1, token.start[1], role)
         before = token.string
+
+
+def first_use(
+    lines: Sequence[str],
+    name: str,
+    among: Container[int],
+    path: str = "",
+    *,
+    attribute: bool = False,
+) -> tuple[int, int] | None:
+    """Line and column where a name first stands as code on one of some lines of a file.
+
+    An attribute stands behind a dot: a parameter may have its name.
+    """
+    for spot in names_at(lines, name, path):
+        if spot.line in among and (spot.member or not attribute):
+            return spot.line, spot.column
+    return None
 
 
 def tokens(lines: Sequence[str]) -> Iterator[tokenize.TokenInfo]:

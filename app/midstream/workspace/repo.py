@@ -103,6 +103,12 @@ _COMPARING: Final = {
 """Commands that compare files, with what keeps them from running programs."""
 _FILTERING: Final = {*_COMPARING, "add", "cat-file", "grep", "hash-object", "update-index"}
 """Commands that may run filters."""
+_UNFILTERED: Final = (
+    ["cat-file", "blob"],
+    ["hash-object", "--no-filters"],
+    ["diff", "--cached"],  # Index and commit are both as git stores them.
+)
+"""How commands begin that run none all the same: it takes a process to know the filters."""
 _STATUS: Final = ("status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z")
 _BEGUN: Final = (
     ("rebase-merge", "rebasing"),
@@ -290,7 +296,7 @@ def _disarmed(
     at = _subcommand(command)
     name = command[at] if at < len(command) else ""
     settings = [*_DISARMED]
-    if name in _FILTERING:
+    if name in _FILTERING and command[at : at + 2] not in _UNFILTERED:
         # The output of a filter is not known without running it, but a difference of the input is.
         needed = str(name not in _COMPARING).lower()
         for driver, found in _local_filters(folder, env).items():

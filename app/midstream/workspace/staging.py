@@ -692,7 +692,7 @@ def _store(top: Path, path: str, content: bytes, *, programs: bool) -> str:
         GitError: Git's own message.
     """
     filters = "--no-filters" if isinstance(content, LinkTarget) else f"--path={path}"
-    command = ["hash-object", "-w", "--stdin", filters]
+    command = ["hash-object", filters, "-w", "--stdin"]
     return _asked(top, command, content, programs=programs).decode().strip()
 
 

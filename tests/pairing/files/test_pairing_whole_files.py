@@ -31,15 +31,7 @@ pytestmark = pytest.mark.usefixtures("quiet_at_once")
 OLD = b"\x89PNG\0" + bytes(range(256)) * 4
 NEW = b"\x89PNG\0" + bytes(reversed(range(256))) * 5
 PICTURE = "logo.png"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = make_repo(tmp_path / "work", {"run.py": "x = 1\n"})
-    (root / PICTURE).write_bytes(OLD)
-    git(root, "add", ".")
-    git(root, "commit", "-qm", "picture")
-    return root
+COMMITTED = {"run.py": "x = 1\n", PICTURE: OLD}
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from midstream.code.languages import is_test
 from midstream.code.outline import Definition, outline
 from midstream.code.syntax import has_syntax
 from midstream.codebase.coverage import FileCoverage, read_coverage
-from midstream.codebase.references import Use, find_uses, first_use
+from midstream.codebase.references import Use, find_uses
+from midstream.codebase.similar_edits import first_use
 from midstream.edits.stand_ins import is_whole
 from midstream.resources import read_text
 
@@ -128,9 +129,8 @@ async def find_places(
     owner, _, name = definition.name.rpartition(".")
     if owner and name.startswith("__"):  # it is used by the name of its class
         name = owner.rpartition(".")[2]
-    spot = first_use(lines, name, 0, definition.stop, text.path)
-    if name != owner.rpartition(".")[2]:
-        spot = first_use(lines, name, definition.start, definition.stop, text.path)
+    begin = 0 if name == owner.rpartition(".")[2] else definition.start
+    spot = first_use(lines, name, range(begin, definition.stop), text.path)
     if spot is None:
         return []
     files = await asyncio.to_thread(workspace.files)

@@ -22,7 +22,6 @@ from midstream.codebase.references import (
     MAX_LISTED,
     Use,
     find_uses,
-    first_use,
     renames,
     taken_away,
     with_name,
@@ -31,6 +30,7 @@ from midstream.codebase.similar_edits import (
     EditPlace,
     Substitution,
     around,
+    first_use,
     names_at,
     places,
     renamed_import,
@@ -203,7 +203,7 @@ class BackgroundTasks:
         for wanted in found:
             spots: list[tuple[int, int] | None] = []
             if wanted.kind != "literal":
-                spots += [first_use(base, wanted.old, *place, path) for place in places]
+                spots += [first_use(base, wanted.old, range(*place), path) for place in places]
             if not any(spots):
                 asked += await self._spread(path, now, wanted, besides=mine, asked=True)
                 continue
