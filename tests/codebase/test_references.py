@@ -12,11 +12,11 @@ from midstream.codebase.references import (
     Use,
     UseLeft,
     find_uses,
-    first_use,
     listed,
     uses_left,
     with_name,
 )
+from midstream.codebase.similar_edits import first_use
 from midstream.workspace.files import Workspace
 from tests.helpers.repositories import git
 
@@ -65,7 +65,7 @@ async def renamed(root: Path, path: str, old: str, new: str, nth: int = 1) -> di
     lines = FILES[path].split("\n")
     at = -1
     for _ in range(nth):
-        spot = first_use(lines, old, at + 1, len(lines))
+        spot = first_use(lines, old, range(at + 1, len(lines)))
         assert spot is not None
         at = spot[0]
     uses = await find_uses(root, list(FILES), old, Use(path, *spot))

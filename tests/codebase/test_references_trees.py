@@ -11,12 +11,12 @@ from midstream.code.syntax import same_language
 from midstream.codebase.references import (
     Use,
     find_uses,
-    first_use,
     renames,
     told_uses_left,
     with_name,
 )
 from midstream.codebase.references_trees import search_trees
+from midstream.codebase.similar_edits import first_use
 
 JS = {
     "cart.js": """import { price } from './price.js'
@@ -98,7 +98,7 @@ def places(found: Iterable[Use]) -> list[str]:
 def uses(files: dict[str, str], name: str, path: str) -> list[str]:
     """What the process that searches answers, without the process."""
     lines = files[path].split("\n")
-    spot = first_use(lines, name, 0, len(lines), path)
+    spot = first_use(lines, name, range(len(lines)), path)
     assert spot is not None
     texts = {other: text for other, text in files.items() if same_language(path, other)}
     return places(Use(*use) for use in search_trees((path, *spot), name, texts))
