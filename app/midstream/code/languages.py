@@ -26,7 +26,7 @@ class Language:
     Attributes:
         name: As people write it.
         suffixes: Endings of its files, with the dot, in lower case.
-        query: What defines names, see the module.
+        query: The query for definitions of names, see the module.
         module: The package of the grammar.
         grammar: The function of that package that returns it.
         files: Names of files without such an ending, in lower case.

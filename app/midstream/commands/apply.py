@@ -144,7 +144,7 @@ class Reader:
         return self._files
 
     def _known(self, path: str) -> str | None:
-        """The digest of a file as it was before; ``None`` if there was none."""
+        """The former digest of a file; ``None`` if there was no file."""
         if path not in self.digests:
             self(path)
         return self.digests[path]

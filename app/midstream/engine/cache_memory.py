@@ -32,7 +32,7 @@ class CacheMemory(Protocol):
     """Cache rows [0, stored) of every tensor, with room for ``capacity`` rows.
 
     Attributes:
-        capacity: Rows that there is room for.
+        capacity: Rows that fit.
         stored: Rows that concatenated tensors hold now; means nothing where they are shared.
     """
 

@@ -66,7 +66,7 @@ ROTATION_ROWS = 16
 """Rows that show how keys are turned; see ``rotary``."""
 
 CAUSAL_SLACK = 1e-2
-"""Spreads of the logits by which a token may be changed by a later one: rounding, no more."""
+"""Spreads of the logits by which a later token may change an earlier one; it is only rounding."""
 
 
 class RunTerminatedError(Exception):
@@ -322,7 +322,7 @@ class Decoder:
         into tiles of an even number, for a tile of one row. With even numbers a row has the same
         bits in runs of any length; the other operators agree with themselves anyway.
         """
-        # Where only the last row has logits, it must be the one that is asked for.
+        # Where only the last row has logits, only that row can be requested.
         return count + (count & 1) if self.all_rows else count
 
     def _execute(self, ids: Sequence[int], past: int, exact: bool, *, logits: bool) -> _BoundRun:

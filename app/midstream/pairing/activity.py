@@ -19,7 +19,7 @@ class Activity(StrEnum):
     """The model server on this machine is started and loads its model."""
     READY = "ready"
     SENDING = "sending"
-    """What was typed is on its way: its place is found, and what goes along with it."""
+    """The typed text is being prepared: its place and its context are found."""
     READING = "reading"
     """The model has the request and has written nothing yet."""
     THINKING = "thinking"
@@ -54,7 +54,7 @@ WORDLESS: Final = frozenset(
         Activity.THINKING, Activity.AGENT, Activity.HOOKS, Activity.CHECKS,
     }
 )  # fmt: skip
-"""What is waited for with little or nothing to see; its seconds are counted."""
+"""Waits with little or nothing to see; their seconds are counted."""
 
 
 def at_work(session: PairingSession) -> bool:

@@ -412,7 +412,7 @@ class PairingSession:
             await self._write_drafts()
 
     def mending(self, finding: FailedPlace) -> str:
-        """The instruction that asks this session's model to fix what a check has found."""
+        """The instruction that asks this session's model to fix the findings of a check."""
         return self.check.instruction(finding, with_output=self.server.profile is not None)
 
     async def close(self) -> None:

@@ -115,7 +115,8 @@ class Conversing:
         self._say(f"The model {'may' if rest == 'yes' else 'may not'} look at files from now on.")
 
     async def plan(self, rest: str) -> str:
-        """Show, edit or set the plan; what the model is to plan, ``""`` if nothing is asked of it.
+        """Show, edit or set the plan; returns the subject that the model is to plan, ``""`` for
+        none.
 
         Raises:
             UsageError: There is no plan.

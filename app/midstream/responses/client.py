@@ -459,7 +459,7 @@ class Client:
         self._unsent.clear()
 
     async def _watch(self) -> None:
-        """Give a WebSocket up that says nothing while an answer is waited for.
+        """Give up a WebSocket that is silent while an answer is awaited.
 
         Some gateways open WebSockets and forward nothing; there HTTP is tried.
         """

@@ -223,7 +223,7 @@ async def _content(answer: httpx.Response) -> AsyncGenerator[bytes]:
 
 
 def _unpacking(answer: httpx.Response) -> Callable[[bytes], Iterator[bytes]]:
-    """What unpacks the body of an answer piece by piece, as far as that is no bomb.
+    """Unpacks the body of an answer piece by piece, up to a limit against bombs.
 
     Plain content is asked for; some gateways pack it all the same.
 

@@ -43,7 +43,7 @@ class AnswerReading:
         return self._events > before
 
     def end(self) -> None:
-        """There is no more to come.
+        """The answer has ended.
 
         Raises:
             CutOffError: It ended within a frame.

@@ -43,7 +43,7 @@ class Pastes:
         return CHIP.sub(lambda match: self._blocks.get(match[0], match[0]), text)
 
     def collapse(self, text: str) -> str:
-        """The text with every block that has a chip as that: the way back from ``expand``."""
+        """The text with chips in place of pasted blocks: the inverse of ``expand``."""
         for chip, block in sorted(self._blocks.items(), key=lambda item: -len(item[1])):
             text = text.replace(block, chip)
             # An instruction that was sent has lost the space at its ends.

@@ -7,7 +7,7 @@ read the same roles as Rich styles from a ``Palette``.  The roles are declared i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,12 +27,6 @@ LOOK_EVERY_S: Final = 1.0
 @dataclass(frozen=True)
 class Palette(ThemeFile):
     """The roles of one theme, as colours, styles and stylesheet variables."""
-
-    def text_pairs(self) -> Iterable[tuple[str, Color, Color]]:
-        """Every (name, text, ground) that the screen can show, for checking contrast."""
-        for role in theme_files.ROLES:
-            for ground in role.on:
-                yield f"{role.name} on {ground}", self.colors[role.name], self.colors[ground]
 
     def to_textual(self) -> Theme:
         """The theme as Textual wants it, with every role as a ``ms-…`` variable."""

@@ -312,7 +312,7 @@ class Baseline:
         return run_git(self._root, ["cat-file", "--filters", name])
 
     def _checked_out_together(self, tree: str, files: Collection[str]) -> dict[str, bytes]:
-        """Regular files as git would check them out, as far as that can be done at once."""
+        """Regular files as git would check them out, as many as can be read at once."""
         with contextlib.suppress(GitFailedError):
             return checked_out_files(self._root, tree, files, limit=MAX_AHEAD, place=self._place)
         return {}

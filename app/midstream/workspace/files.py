@@ -547,7 +547,7 @@ class Workspace:
         if plan.before != expected:
             raise stale(rel)
         if isinstance(before, LinkTarget):
-            status = None  # Its own mode says nothing.
+            status = None  # Its own mode is meaningless.
         if status is not None and not (status.st_mode & 0o222 and os.access(plan.target, os.W_OK)):
             if not Path(plan.target).exists():
                 # Deleted since it was read.

@@ -330,7 +330,7 @@ class Chat:
         self._spawn(self._answer(reply, _worded(question, context)))
 
     def _remembered(self) -> tuple[list[Message], int]:
-        """The newest exchanges that there is room for as messages, and the tokens that are left."""
+        """The newest exchanges that fit, as messages, and the remaining tokens."""
         limit = limit_of(self._server.model_info.context_length)
         messages: list[Message] = []
         older, newer = self._split(MEMORY_SHARE)
@@ -553,7 +553,7 @@ class Chat:
         await stream.interrupt()
 
     def _say(self, speech: Speech, delta: Delta) -> int:
-        """Add to what is said; the tokens of the piece."""
+        """Add a piece to the answer; returns its tokens."""
         if not speech.text:
             self.entries.append(speech)
         speech.text += delta.text
@@ -598,7 +598,7 @@ def _instructions(*, plans: bool) -> str:
 
 
 def _worded(question: Question, context: Context) -> str:
-    """The message for a question and what goes along with it."""
+    """The message for a question and its context."""
     path, cursor = question.path, question.cursor
     where = f"{path}:{cursor + 1}" if path is not None and cursor is not None else ""
     return question_message(question.text, context, where)

@@ -177,7 +177,7 @@ class _Placed:
         return had <= {each.name for each in self._methods(definition)}
 
     def _is_frame(self, definition: Definition, home: Definition) -> bool:
-        """Whether a class says nothing new but methods."""
+        """Whether methods are the only news in a class."""
         had = {line.strip() for line in self._lines[home.start : home.stop]}
         own = _outside(self._new, [definition], self._methods(definition))
         return all(line in had or is_elision(line) for line in own)

@@ -225,7 +225,7 @@ class SessionPlan:
 
     @property
     def told(self) -> str:
-        """The plan as a model is told of it, ``""`` for none."""
+        """The plan in words for a model, ``""`` for none."""
         if not self.steps:
             return ""
         words = {StepState.DONE: " (done)", StepState.NOTHING: " (left out)"}
@@ -303,7 +303,7 @@ class SessionPlan:
                 pass
 
     def _link(self, turn: Turn) -> None:
-        """A turn that is asked for in the words of a step carries it out."""
+        """A turn whose instruction has the words of a step carries it out."""
         for step, state in zip(self.steps, self.states(), strict=True):
             if state is StepState.OPEN and step.text == turn.instruction:
                 step.turn = turn.id

@@ -1,4 +1,4 @@
-"""What carries out turns and words requests, put together when the first is needed.
+"""The parts that carry out turns and word requests, put together when first needed.
 
 It imports a third of the program: request builder, edit modes, parsers and checks of answers.  A
 session that only shows a review has no use for them, and must not wait until they are loaded.
@@ -85,7 +85,7 @@ class TurnMachine:
 
 
 class ReadAhead:
-    """Has the server prefill what would be asked, while an instruction is typed.
+    """Has the server prefill the likely request, while an instruction is typed.
 
     Most of the request is known before Enter, so the first token comes sooner.  Nothing begins
     here, and nothing is reported; errors in an instruction are reported when it is sent.  Only a

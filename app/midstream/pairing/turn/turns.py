@@ -1,6 +1,6 @@
 """The turns of a session: instruct, redirect, stop or queue, and the instructions so far.
 
-What carries them out is in ``TurnMachine``, which is loaded for the first.
+``TurnMachine`` carries them out and is loaded for the first one.
 """
 
 from __future__ import annotations

@@ -288,7 +288,7 @@ class RowPainter:
         return Strip(segments, width)
 
     def _scrolled(self, code: list[Segment], left: int, inks: Inks) -> list[Segment]:
-        """Code without its first cells; a mark says that there is something to the left."""
+        """Code without its first cells; a mark shows that text is hidden to the left."""
         if not left or not code:
             return code
         strip = Strip(code)

@@ -211,7 +211,7 @@ class RowStrips:
         return None if move is None else (move.gone.id, move.made.id)
 
     def _note_at(self, hunk: Hunk, row: ViewRow) -> tuple[str, bool, str | None]:
-        """What is said beside a row of a hunk: the note, whether it is a fact, its short form."""
+        """The note beside a row of a hunk: its text, whether it is a fact, its short form."""
         held = hunk.state is HunkState.HELD
         spot = self.spot_of(hunk) if held or hunk.state is HunkState.SETTLED else None
         line = self.line_of(hunk) if spot is None else spot.line

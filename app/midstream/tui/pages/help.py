@@ -38,7 +38,7 @@ BASICS: Final = (
     ("", "Bars right of the code show where the file has hunks; click one to go there.", ""),
     ("shift+drag", "Select text in the terminal (Option on a Mac)", ""),
 )
-"""What is said beside the keys of actions."""
+"""Sentences beside the keys of actions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from midstream.tui.pages.page import PageScreen
 
 _MAX_KEYS: Final = 5
-"""Keys that are offered, so that the other ways have a number too."""
+"""How many keys are offered, so that the other ways have a number too."""
 
 Take = Callable[[ModelChoice, str], Awaitable[None]]
 

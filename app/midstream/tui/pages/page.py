@@ -102,7 +102,7 @@ class Detail(VerticalScroll):
         return max(20, self.scrollable_content_region.width)
 
     def show(self, text: Text, title: str = "") -> None:
-        """Show a text under a title, which is what the row under the cursor is called."""
+        """Show a text under a title, the name of the row under the cursor."""
         self.border_title = Text(f" {visible(title)} " if title else "")
         self.content.update(text)
 

@@ -315,7 +315,7 @@ class Converse(Controller):
             self._notices.say("info", self._panes.with_way(words, key))
 
     def _say_lacking(self, words: str) -> None:
-        """Say what the last answer does not have, or that there is none."""
+        """Say what the last answer lacks, or that there is no answer."""
         self._notices.say("info", words if self._answer else "There is no answer yet.")
 
     @property
@@ -334,7 +334,8 @@ class Converse(Controller):
         if flooded:
             self.refresh()  # its end is to be seen, too
             return
-        # Keys come first where much is said: each look at it, and the layout after it, takes time.
+        # Keys come first during a flood of text: each look at it, and the layout after it, takes
+        # time.
         cost = time.thread_time() - began
         await asyncio.sleep(min(PAUSES * cost, 1.0))
 
@@ -383,7 +384,7 @@ class Converse(Controller):
         return flooded
 
     def _show_asking(self, chat: Chat | None) -> None:
-        """Ask whether the model may look at files, or read one, as long as that is open."""
+        """Ask whether the model may look at files, or read one, until that is answered."""
         question, former = chat.question if chat is not None else None, self._asked
         if question is former:
             return

@@ -147,7 +147,7 @@ class ReviewScreen(EagerScreen):
         self.start = StartFacts(shared)
         self._news: list[SessionEvent] = []
         self._changed: dict[str, None] = {}
-        """Open files that have changed on disk, until that is said."""
+        """Open files that have changed on disk and were not mentioned yet."""
         self._unknown_keys = 0
         self._facts_at = 0.0
         self._arrivals: Timer | None = None

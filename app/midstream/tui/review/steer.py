@@ -106,7 +106,7 @@ class Steer(Controller):
     def leave(self) -> None:
         """Close the list of mentions, or go back to the code; the text and a question stay.
 
-        A plan that was put there and is as it was does not: it is kept where it came from.
+        An unchanged plan does not: it is kept where it came from.
         """
         if self._composer.close_list():
             return
@@ -602,7 +602,7 @@ class Steer(Controller):
             self._work.run(work)
 
     def tell_agent(self) -> None:
-        """Tell the agent what was put back, in the best way that there is."""
+        """Tell the agent what was put back, in the best way available."""
         session = self._state.session
         if session is None:
             return

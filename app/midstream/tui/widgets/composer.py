@@ -168,7 +168,7 @@ class ComposerTitle(Painted):
             self.refresh()
 
     def show_along(self, along: str, note: str) -> None:
-        """Show what goes along with the text, on the right, and a remark on it."""
+        """Show the context that is sent with the text, on the right, and a remark on it."""
         if (along, note) != (self.along, self.note):
             self.along, self.note = along, note
             self.refresh()

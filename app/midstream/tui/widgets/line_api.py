@@ -56,7 +56,7 @@ def filtered(widget: Widget, strips: list[Strip], background: Color) -> list[Str
 
 
 class Staying(Widget):
-    """A widget that is never put on another screen, and so need not look for its own.
+    """A widget that is never moved to another screen, and so need not look for its own.
 
     Textual goes up through all parents for it, whenever a size is asked for: several times a frame.
     """

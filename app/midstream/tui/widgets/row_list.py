@@ -115,7 +115,7 @@ class RowList(ScrollView, can_focus=True):
             self._refresh_changed(before)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """The rows that there are, where a stylesheet leaves the height to them."""
+        """The number of rows, where a stylesheet leaves the height to them."""
         return len(self.rows)
 
     def _refresh_changed(self, before: Sequence[ListRow]) -> None:
