@@ -63,6 +63,15 @@ def resident_bytes(pid: int | str = "self") -> int:
     return 0
 
 
+def return_freed() -> None:
+    """Return memory to the system that the C library keeps for later (glibc)."""
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
+
+
 def favour_event_loop() -> None:
     """Have threads give the interpreter back to an event loop soon."""
     sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))

@@ -21,7 +21,7 @@ from midstream.engine.model import OnnxModel
 from midstream.engine.packed_attention import pack_attention
 from midstream.engine.spare_memory import drop_read, unwritten_ranges
 from midstream.engine.types import GenerateRequest, Message
-from midstream.processes import resident_bytes
+from midstream.processes import resident_bytes, return_freed
 from tests.helpers.decoders import DecoderShape
 from tests.helpers.qwen import LAYOUTS, qwen_weights, write_qwen
 from tests.helpers.waiting import PATIENCE_S
@@ -112,13 +112,13 @@ def test_what_long_runs_take_is_given_back(tmp_path: Path) -> None:
     decoder = Decoder(write_folder(tmp_path), threads=1)
     expected = decoder.run(IDS[:40], 0, exact=True).copy()
     decoder.give_back()
-    spare_memory.trim()
+    return_freed()
     before = resident_bytes()
     decoder.fill(IDS[:1000], 0)
     used = resident_bytes() - before
     assert used > 64 << 20
     decoder.give_back()
-    spare_memory.trim()
+    return_freed()
     assert resident_bytes() - before < used / 4
     np.testing.assert_array_equal(decoder.run(IDS[:40], 0, exact=True), expected)
 

@@ -70,6 +70,8 @@ def memory(bytecode: Path, turns: int) -> list[Figure]:
             if number == _WARM // 2:
                 before = resident_bytes(program.pid)
             _ask(program, f"? what about {number}")
+            program.write("i")  # The answer has the keys.
+            program.settle(0.1)
             since = len(program.output)
             program.write(f"turn {number}\r")
             program.wait_for("to decide", 30, since=since)

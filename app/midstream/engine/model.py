@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 
-from midstream.engine import spare_memory
 from midstream.engine.cache_memory import SPARE_BYTES, available_bytes, rows_that_fit, spelled
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import Drafting, ModelFolder, graph_files
@@ -25,6 +24,7 @@ from midstream.engine.prefix_files import PrefixFiles
 from midstream.engine.prompts import prompt_style, require_vocabulary
 from midstream.engine.sampling import Sampler
 from midstream.engine.types import FinishReason, GenerateRequest, Piece, Usage
+from midstream.processes import return_freed
 
 
 class Preparation:
@@ -281,7 +281,7 @@ class OnnxModel:
         """Give memory back that reading and verifying take; later runs take it again."""
         with self._step:
             self.decoder.give_back()
-        spare_memory.trim()
+        return_freed()
 
     def _affordable(self, prompt: int) -> int:
         """How many tokens may follow a prompt before memory runs out."""

@@ -19,6 +19,7 @@ from mmap import MADV_DONTNEED
 from pathlib import Path
 
 from midstream.engine.huge_pages import SMAPS, collapse
+from midstream.processes import return_freed
 
 LATER_S = 5.0
 """Seconds until the memory of a model that was just loaded is arranged: it would slow down the
@@ -37,14 +38,8 @@ def arrange_later(files: Collection[Path]) -> None:
 def arrange(files: Collection[Path]) -> None:
     """Give back what loading a model from files has left; move the rest into huge pages."""
     drop_read(files)
-    trim()
+    return_freed()
     collapse()
-
-
-def trim() -> None:
-    """Return what the C library has free; where it is not glibc, nothing happens."""
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
-        trim(0)
 
 
 def drop_read(files: Collection[Path]) -> None:
