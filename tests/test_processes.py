@@ -205,6 +205,7 @@ def test_a_process_that_nothing_wakes_is_stuck(tmp_path: Path) -> None:
         processes.run(["cat", str(tmp_path / "pipe")], timeout=600, stuck_after=0.5)
 
 
+@pytest.mark.system
 def test_a_process_that_works_or_wakes_is_not_stuck() -> None:
     for works in ("while time.time() < until: pass", "while time.time() < until: time.sleep(0.1)"):
         script = f"import time\nuntil = time.time() + 3\n{works}\nprint('done')"

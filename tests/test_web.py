@@ -114,6 +114,7 @@ async def test_pages_of_other_sites_and_other_names_are_refused(address: str) ->
     assert b"this machine only" in rebound.read()
 
 
+@pytest.mark.system
 async def test_the_screen_comes_over_the_socket_and_takes_sizes(address: str) -> None:
     host, cookie = urlsplit(address).netloc, cookie_of(address)
     headers = {"Cookie": cookie}

@@ -109,6 +109,7 @@ def test_llama_reads_a_prompt_and_takes_greedy_steps(tmp_path: Path, llama: Llam
         peer.read([1] * 101, 3)
 
 
+@pytest.mark.system
 def test_llama_beside_the_engine(tmp_path: Path, llama: Llama) -> None:
     write_folder(tmp_path, layers=1, context=2000)
     (tmp_path / "model.gguf").write_bytes(b"GGUF")

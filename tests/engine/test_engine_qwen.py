@@ -45,6 +45,7 @@ def check(path: Path, shape: DecoderShape, weights: dict[str, Array], layout: La
     return model
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "layout", LAYOUTS, ids=lambda layout: f"{layout.name}-{Path(layout.graph).stem}"
 )

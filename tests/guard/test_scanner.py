@@ -164,6 +164,15 @@ async def test_a_ruff_that_does_nothing_right_leaves_python_unguarded(
     assert not scanner.guards("m.py", unread=0), "what was not read counts as read"
 
 
+async def test_a_ruff_that_never_stops_is_not_read_to_the_end(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What it prints within the time that it is given would fill the memory."""
+    BrokenRuff(tmp_path, "exec cat /dev/zero", monkeypatch)
+    assert await scanner.scan(["eval(x)"], "m.py") == []
+    assert scanner.problem == "ruff does not work (its answer cannot be read)."
+
+
 async def test_a_ruff_that_hangs_leaves_python_unguarded(
     scanner: Scanner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -33,6 +33,7 @@ def test_an_answer_in_another_form_is_right() -> None:
     ]
 
 
+@pytest.mark.system
 def test_an_answer_that_hangs_or_ends_the_process_is_wrong() -> None:
     good = ("", "x = 1\n", "assert x == 1\n")
     bad = [

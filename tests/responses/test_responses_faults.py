@@ -249,6 +249,7 @@ async def test_the_connection_is_renewed_between_turns(monkeypatch: pytest.Monke
     assert scripted.connections >= 2
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("kind", "interrupts"),
     [("openai", "accept"), ("openai", "error"), ("xai", "ignore"), ("custom", "refuse")],

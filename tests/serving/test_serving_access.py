@@ -498,6 +498,7 @@ async def test_a_peer_that_stops_reading_is_dropped(monkeypatch: pytest.MonkeyPa
         writer.close()
 
 
+@pytest.mark.system
 async def test_a_thousand_connections_are_served_or_refused_and_one_is_not_slowed() -> None:
     async with running(limits=Limits(connections=300)) as port, peer(port) as client:
 

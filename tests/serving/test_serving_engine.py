@@ -61,6 +61,7 @@ async def read(stream: Stream, *, stop_after: int | None = None) -> tuple[str, F
     return text, end
 
 
+@pytest.mark.system
 async def test_a_region_is_rewritten_stopped_and_redirected(folder: Path, tmp_path: Path) -> None:
     async with embedded(folder, tmp_path) as client:
         await client.connect()
@@ -156,6 +157,7 @@ async def test_a_damaged_graph_is_named(folder: Path, tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.system
 async def test_the_next_server_need_not_read_a_conversation_again(tmp_path: Path) -> None:
     write_folder(tmp_path / "chat", prompt="chat", context=2048)
     source = ModelSource(folder=tmp_path / "chat", threads=1, cache_mb=64)

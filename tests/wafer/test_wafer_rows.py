@@ -335,6 +335,7 @@ def test_calibration_rows_are_not_judged(tmp_path: Path) -> None:
     assert not validation.validate(doubled).passed
 
 
+@pytest.mark.system
 def test_every_preset_answers_on_every_machine() -> None:
     for model in preset_names():
         for hardware, kernels in (

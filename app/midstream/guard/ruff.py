@@ -26,7 +26,7 @@ _TIMEOUT_S: Final = 5.0
 _DEATHS: Final = 3
 _AGAIN_S: Final = 30.0
 """How long after its third death the server stays unused."""
-_MAX_ANSWER: Final = 1 << 26
+MAX_ANSWER: Final = 1 << 26
 """Bytes of an answer."""
 _GARBAGE: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """Errors of who reads garbage."""
@@ -197,8 +197,17 @@ class RuffServer:
             cwd=os.sep,
             start_new_session=True,
         )
+        assert process.stdin is not None
+        assert process.stdout is not None
         try:
-            output, _ = await process.communicate(text.encode("utf-8", "replace"))
+            process.stdin.write(text.encode("utf-8", "replace"))
+            process.stdin.close()
+            await process.stdout.readexactly(MAX_ANSWER)
+        except asyncio.IncompleteReadError as ended:
+            output = ended.partial
+            await process.wait()
+        else:
+            raise ValueError("an answer is too long")
         finally:
             await processes.end(process)
         if process.returncode:
@@ -280,7 +289,7 @@ class RuffServer:
             name, _, value = header.partition(b":")
             if name.lower() == b"content-length":
                 length = int(value)
-        if length > _MAX_ANSWER:
+        if length > MAX_ANSWER:
             raise ValueError("an answer is too long")
         return json.loads(await process.stdout.readexactly(length))
 

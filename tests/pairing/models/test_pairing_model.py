@@ -38,6 +38,7 @@ def settings(copyist: Path) -> Settings:
     return Settings(model=copyist)
 
 
+@pytest.mark.system
 async def test_suggestions_of_the_demo(settings: Settings, tmp_path: Path) -> None:
     info = demo.make_demo(tmp_path)
     async with await PairingSession.open(info.root, settings=settings, watch=False) as session:

@@ -186,6 +186,7 @@ async def test_comments_can_be_left_alone(session: PairingSession) -> None:
     assert not session.turns
 
 
+@pytest.mark.system
 async def test_a_saved_rename_is_followed_in_the_whole_file(session: PairingSession) -> None:
     witness = Witness(session)
     await session.background.set_continuous(on=True)
@@ -234,6 +235,7 @@ async def test_own_writes_are_no_change_to_follow(session: PairingSession) -> No
     assert len(session.turns) == 1
 
 
+@pytest.mark.system
 async def test_the_same_elsewhere(session: PairingSession) -> None:
     witness = Witness(session)
     await session.turns.instruct(Question("rename cost to price in largest", path="tally.py"))
@@ -283,6 +285,7 @@ async def test_nothing_elsewhere_is_said(session: PairingSession) -> None:
     assert "No other place" in witness.notice
 
 
+@pytest.mark.system
 async def test_an_attribute_is_asked_for_in_other_files_only_where_a_person_asks(
     session: PairingSession,
 ) -> None:
@@ -301,6 +304,7 @@ async def test_an_attribute_is_asked_for_in_other_files_only_where_a_person_asks
     assert proposed(session)["user.py"] == ["print(bill.price)"]
 
 
+@pytest.mark.system
 async def test_why_a_change_is_asked_for_nowhere_else(session: PairingSession) -> None:
     witness = Witness(session)
     await session.turns.instruct(
@@ -346,6 +350,7 @@ async def test_a_person_comes_before_an_errand(session: PairingSession) -> None:
     assert len(proposed(session)["tally.py"]) == 2
 
 
+@pytest.mark.system
 async def test_where_nobody_said_anything_other_words_are_no_way_out(
     tmp_path: Path, state: Path
 ) -> None:

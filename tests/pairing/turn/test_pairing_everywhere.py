@@ -62,6 +62,7 @@ async def test_every_use_gets_a_hunk_without_the_model(
     assert (root / "main.py").read_text() == expected(MAIN)
 
 
+@pytest.mark.system
 async def test_exactly_the_listed_uses_are_exchanged(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
@@ -208,6 +209,7 @@ class Report:
         pass
 
 
+@pytest.mark.system
 async def test_edit_everywhere(
     root: Path, endpoint: Endpoint, model: SteppedModel, settings: Settings
 ) -> None:
@@ -224,6 +226,7 @@ async def test_edit_everywhere(
     assert (root / "main.py").read_text() == expected(MAIN)
 
 
+@pytest.mark.system
 async def test_edit_writes_no_name_that_is_used_where_it_is_not_changed(
     root: Path, endpoint: Endpoint, model: SteppedModel, settings: Settings
 ) -> None:
@@ -315,6 +318,7 @@ async def test_no_use_is_missed_in_three_packages(tmp_path: Path, name: str, cou
     assert wrong == []
 
 
+@pytest.mark.system
 async def test_uses_outside_of_the_folder_are_told_and_not_written(
     settings: Settings, endpoint: Endpoint, model: SteppedModel, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ from midstream.codebase.syntax_check import breaks, where_broken
 from midstream.edits.documents import join_lines
 from midstream.edits.proposal import FileProposal
 from midstream.edits.stand_ins import is_whole
-from midstream.guard.ruff import BROKEN, RuffUnavailableError, items, ruff_program
+from midstream.guard.ruff import BROKEN, MAX_ANSWER, RuffUnavailableError, items, ruff_program
 from midstream.pairing.slices import pause
 from midstream.pairing.status import (
     ExternalHunksAdded,
@@ -303,7 +303,7 @@ def _ask_ruff(
     command = [program, "check", *options, *arguments]
     try:
         most = _RUFF_S + _FURTHER_S * len(arguments)
-        done = processes.run(command, cwd=cwd, stdin=stdin, timeout=most)
+        done = processes.run(command, cwd=cwd, stdin=stdin, timeout=most, limit=MAX_ANSWER)
         if done.code not in (0, 1):  # Nothing found, something found.
             raise EOFError(f"exit code {done.code}")
         found = [
