@@ -22,6 +22,7 @@ from typing import Any, Final, cast
 from textual import events, messages
 from textual.binding import Binding, BindingsMap
 from textual.dom import DOMNode
+from textual.geometry import Size
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
@@ -67,6 +68,11 @@ class EagerScreen(Screen[Any]):
     def keeps(self, event: events.Key | events.Paste) -> bool:
         """Whether the screen keeps a key or pasted text for later; asked before anything else."""
         return False
+
+    @property
+    def terminal_size(self) -> Size:
+        """The size that the screen will have, which is known before its first layout."""
+        return self.app.size
 
     @property
     def _binding_chain(self) -> list[tuple[DOMNode, BindingsMap]]:

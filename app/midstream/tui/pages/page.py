@@ -16,6 +16,7 @@ from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Container, VerticalScroll
+from textual.geometry import Size
 from textual.message import Message
 from textual.widgets import Input, Static, TextArea
 
@@ -150,6 +151,7 @@ class PageScreen(EagerScreen):
         return self.services.session
 
     def compose(self) -> ComposeResult:
+        self._lay_out(self.terminal_size)  # before anything would be styled twice
         yield self.title_row
         yield self.cross
         yield from self.compose_body()
@@ -183,11 +185,14 @@ class PageScreen(EagerScreen):
         """Send the keys to where the page begins."""
         self.set_focus(self.list)
 
-    def on_resize(self, event: events.Resize) -> None:
-        wide = event.size.width >= self.WIDE
+    def _lay_out(self, size: Size) -> None:
+        wide = size.width >= self.WIDE
         self.set_class(wide, "-wide")
         self.set_class(not wide, "-narrow")
-        self.set_class(event.size.height < 30, "-low")
+        self.set_class(size.height < 30, "-low")
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._lay_out(event.size)
         self.call_after_refresh(self.show_all)
 
     def set_palette(self, palette: Palette) -> None:

@@ -159,6 +159,7 @@ class ReviewScreen(EagerScreen):
         self._unsubscribe: Callable[[], None] = lambda: None
 
     def compose(self) -> ComposeResult:
+        self.panes.lay_out(*self.terminal_size)  # before anything would be styled twice
         yield from self.panes.compose()
 
     def on_mount(self) -> None:
