@@ -172,6 +172,7 @@ async def test_cuts_are_counted_in_the_title_and_listed_on_the_page(
         assert "AGENTS.md  cut to lines 1-218 of 900" in rows_of(page)
 
 
+@pytest.mark.system
 async def test_a_narrow_title_keeps_the_count(hosted: Hosted, url: str, root: Path) -> None:
     settings = hosted.settings(url, "search-replace")
     async with hosted_stage(root, settings, size=(80, 24)) as stage:
@@ -348,6 +349,7 @@ async def test_nothing_moves_for_a_reader_who_does_not_follow(
 # what found no place
 
 
+@pytest.mark.system
 async def test_edits_without_a_place_are_counted_and_listed(
     hosted: Hosted, url: str, root: Path
 ) -> None:
@@ -440,6 +442,7 @@ async def test_many_files_are_for_a_deeper_model_said_once(project: Path) -> Non
         assert ["larger model keeps" in text for text in said] == [False, False, False, True, False]
 
 
+@pytest.mark.system
 async def test_cost_of_answer_and_session(hosted: Hosted, url: str, root: Path) -> None:
     settings = hosted.settings(url, "search-replace")
     (profile,) = settings.endpoints

@@ -186,6 +186,7 @@ async def test_a_run_is_stopped_and_begun_again(project: Path) -> None:
         assert stage.session.check.running
 
 
+@pytest.mark.system
 async def test_what_the_folder_suggests_is_asked_about(project: Path) -> None:
     (project / "Makefile").write_text("test:\n\t@echo tested\n")
     async with on_stage(project) as stage:

@@ -48,6 +48,7 @@ async def state_is(stage: Stage, screen: CommitScreen, state: str) -> None:
     await stage.until(lambda: screen.changes and screen.changes.files[0].state == state, state)
 
 
+@pytest.mark.system
 async def test_space_stages_only_what_was_accepted_and_takes_it_back(
     stage: Stage, repo: Path
 ) -> None:
@@ -89,6 +90,7 @@ async def test_with_nothing_staged_commit_asks_and_stages_all(stage: Stage, repo
     assert "+    found = 0" in git(repo, "show")
 
 
+@pytest.mark.system
 async def test_commit_takes_the_message_and_goes_back(stage: Stage, repo: Path) -> None:
     await answered(stage)
     await accepted(stage, 2)
@@ -120,6 +122,7 @@ async def test_commit_takes_the_message_and_goes_back(stage: Stage, repo: Path) 
     assert "committed already" in screen.notice.text
 
 
+@pytest.mark.system
 async def test_what_was_staged_before_is_shown_previewed_and_kept(stage: Stage, repo: Path) -> None:
     (repo / "notes.md").write_text("# Other notes\n")
     git(repo, "add", "notes.md")
@@ -157,6 +160,7 @@ async def test_what_another_program_staged_and_nobody_kept_is_marked_and_unstage
     assert (repo / "notes.md").read_text() == "# Other notes\n"
 
 
+@pytest.mark.system
 async def test_recent_commits_are_one_line_where_it_is_narrow_and_read_once(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +188,7 @@ async def test_recent_commits_are_one_line_where_it_is_narrow_and_read_once(
         await stage.until(lambda: len(rows(screen)) == 1, "low")
 
 
+@pytest.mark.system
 async def test_a_hook_that_refuses_is_shown_whole(stage: Stage, repo: Path) -> None:
     hook = repo / ".git" / "hooks" / "pre-commit"
     hook.write_text("#!/bin/sh\necho first line\necho second \\033[31mline\nexit 1\n")
@@ -204,6 +209,7 @@ async def test_a_hook_that_refuses_is_shown_whole(stage: Stage, repo: Path) -> N
     assert git(repo, "log", "--oneline").count("\n") == 1
 
 
+@pytest.mark.system
 async def test_without_an_author_the_way_out_is_said(
     stage: Stage, repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,6 +295,7 @@ async def opened_with_own_line(stage: Stage, repo: Path) -> CommitScreen:
     return await at_the_files(stage)
 
 
+@pytest.mark.system
 async def test_lines_of_the_person_stay_out_and_o_takes_them_along(
     stage: Stage, repo: Path
 ) -> None:
@@ -305,6 +312,7 @@ async def test_lines_of_the_person_stay_out_and_o_takes_them_along(
     assert "o other lines out" in hints(screen)
 
 
+@pytest.mark.system
 async def test_o_leaves_the_own_lines_out_again(stage: Stage, repo: Path) -> None:
     screen = await opened_with_own_line(stage, repo)
     await stage.press("space")
@@ -333,6 +341,7 @@ async def test_o_leaves_the_own_lines_out_again(stage: Stage, repo: Path) -> Non
     assert git(repo, "diff", "--cached") == ""
 
 
+@pytest.mark.system
 async def test_what_was_committed_is_not_taken_out_with_o(stage: Stage, repo: Path) -> None:
     screen = await opened_with_own_line(stage, repo)
     await stage.press("o")
@@ -363,6 +372,7 @@ async def test_own_lines_beside_the_accepted_ones_are_said_and_taken_with_o(
     assert git(repo, "diff", "--cached") == ""
 
 
+@pytest.mark.system
 async def test_a_file_that_git_does_not_know_is_staged_as_a_whole_only(
     stage: Stage, repo: Path
 ) -> None:
@@ -383,6 +393,7 @@ async def test_a_file_that_git_does_not_know_is_staged_as_a_whole_only(
     assert git(repo, "status", "--porcelain", "pkg/things.py").startswith("??")
 
 
+@pytest.mark.system
 async def test_the_message_tells_what_was_asked_first_where_a_comment_went_over_it(
     stage: Stage,
 ) -> None:
@@ -411,6 +422,7 @@ async def test_long_lines_of_a_change_are_cut_with_a_mark(repo: Path) -> None:
         assert len(cut) <= screen.detail.columns
 
 
+@pytest.mark.system
 async def test_escape_only_closes_and_the_message_stays(stage: Stage) -> None:
     await answered(stage)
     await accepted(stage, 1)
@@ -430,6 +442,7 @@ async def test_escape_only_closes_and_the_message_stays(stage: Stage) -> None:
     assert stage.app.screen is stage.screen
 
 
+@pytest.mark.system
 async def test_an_offered_message_is_offered_anew_when_the_page_opens_again(
     stage: Stage, repo: Path
 ) -> None:
@@ -509,6 +522,7 @@ async def test_a_trailer_is_added_when_the_settings_want_it(repo: Path) -> None:
         ]
 
 
+@pytest.mark.system
 async def test_a_rewritten_place_is_staged_whole(stage: Stage, repo: Path) -> None:
     """The second answer changes lines that the first one brought."""
     await answered(stage)
@@ -540,6 +554,7 @@ def committed(repo: Path, *arguments: str) -> list[str]:
     return [line.rstrip() for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
 
 
+@pytest.mark.system
 async def test_the_preview_is_what_is_committed_with_lines_of_the_user_as_well(
     stage: Stage, repo: Path
 ) -> None:
@@ -561,6 +576,7 @@ async def test_the_preview_is_what_is_committed_with_lines_of_the_user_as_well(
     assert committed(repo, "show", "--format=") == wanted
 
 
+@pytest.mark.system
 async def test_the_colours_are_those_of_the_code_pane_and_the_theme(stage: Stage) -> None:
     await answered(stage)
     await accepted(stage, 1)
@@ -616,6 +632,7 @@ async def test_one_key_commits_from_the_message_and_the_footer_shows_it(
     assert git(repo, "status", "--porcelain") == ""
 
 
+@pytest.mark.system
 async def test_amend_replaces_the_last_commit_and_previews_all_of_it(
     stage: Stage, repo: Path
 ) -> None:
@@ -896,6 +913,7 @@ async def test_keys_typed_before_the_index_is_read_wait_for_it(
     assert [hunk.state for hunk in stage.session.hunks] == states
 
 
+@pytest.mark.system
 async def test_amending_asks_whether_what_was_accepted_is_to_be_in_it(
     stage: Stage, repo: Path
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from midstream.pairing.files.commit import EarlierChanges
 from midstream.settings import Settings
 from tests.helpers.pages import (
@@ -28,6 +30,7 @@ async def a_session(repo: Path, count: int) -> None:
         await accepted(stage, count)
 
 
+@pytest.mark.system
 async def test_what_an_earlier_session_accepted_is_staged_and_committed_here(
     repo: Path, state: Path
 ) -> None:

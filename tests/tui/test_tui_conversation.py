@@ -150,6 +150,7 @@ def welcome(stage: Stage) -> str:
     return stage.screen.panes.welcome.render().plain
 
 
+@pytest.mark.system
 async def test_whatever_comes_at_once_is_shown_in_order(project: Path, tmp_path: Path) -> None:
     steps: list[dict[str, Any]] = []
     for number in range(60):
@@ -172,6 +173,7 @@ async def test_whatever_comes_at_once_is_shown_in_order(project: Path, tmp_path:
         assert places == sorted(places)
 
 
+@pytest.mark.system
 async def test_a_flood_is_followed_at_its_end(project: Path, tmp_path: Path) -> None:
     """Widgets for all of it would take the screen minutes, and one paragraph of it seconds."""
     words = [said("agent_message_chunk", f"flood {number}\n") for number in range(3000)]
@@ -204,6 +206,7 @@ async def test_a_flood_is_followed_at_its_end(project: Path, tmp_path: Path) -> 
         assert shown(stage).count("[") == 20_000
 
 
+@pytest.mark.system
 async def test_a_link_to_a_file_opens_it_here(project: Path, tmp_path: Path) -> None:
     (project / "pkg" / "bill.py").write_text(OLD)
     words = "See [the bill](pkg/bill.py#L2), or [the secret](../../etc/passwd)."
@@ -468,6 +471,7 @@ async def test_how_full_its_context_is_stands_below_the_agents_name(
         await stage.until(lambda: about.size.height == 1, "one line below the code")
 
 
+@pytest.mark.system
 async def test_a_choice_that_the_agent_refuses_is_told(project: Path, tmp_path: Path) -> None:
     modes = {
         "currentModeId": "ask",
@@ -527,6 +531,7 @@ async def test_the_models_page_starts_an_agent_and_goes_back_to_a_model(
         assert stage.screen.panes.conversation is None
 
 
+@pytest.mark.system
 async def test_only_the_newest_messages_have_widgets_until_one_scrolls_up(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,6 +62,7 @@ async def test_a_save_is_followed_up_without_moving_the_reader(project: Path, bi
         await stage.until(lambda: "row.price + 1" in bill.read_text(), "written")
 
 
+@pytest.mark.system
 async def test_the_same_change_elsewhere(project: Path, bill: Path) -> None:
     async with on_stage(project) as stage:
         await stage.open("pkg/bill.py")
@@ -117,6 +118,7 @@ async def test_a_save_of_a_file_without_open_hunks_is_told_as_that(
     assert stage.notice == "pkg/things.py changed on disk; this is the new text."
 
 
+@pytest.mark.system
 async def test_a_search_that_fails_is_told(
     project: Path, bill: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

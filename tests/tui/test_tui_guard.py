@@ -111,6 +111,7 @@ async def test_a_warning_is_shown_beside_the_hunk(stage: Stage) -> None:
     await stage.until(lambda: any("(S324)" in row for row in stage.rows), "mark")
 
 
+@pytest.mark.system
 async def test_the_rest_is_accepted_when_read_or_at_the_second_press(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

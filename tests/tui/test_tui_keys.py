@@ -302,6 +302,7 @@ async def test_the_question_before_quitting_is_not_under_a_sheet(stage: Stage) -
     assert stage.app.is_running
 
 
+@pytest.mark.system
 async def test_what_a_journal_keeps_is_asked_about_as_well(project: Path, state: Path) -> None:
     async with on_stage(project, settings=Settings(attention=False)) as stage:
         await stage.open("pkg/things.py")

@@ -107,6 +107,7 @@ async def test_the_line_stays_until_it_is_dismissed_and_never_comes_back(project
         assert not introduction(stage)
 
 
+@pytest.mark.system
 async def test_opening_the_models_is_reading_it(project: Path) -> None:
     async with first_use(project) as stage:
         assert introduction(stage)
@@ -133,6 +134,7 @@ async def test_who_has_set_a_model_up_is_told_nothing(project: Path, state: Path
         assert screen.notices.asking
 
 
+@pytest.mark.system
 async def test_two_keys_lead_to_the_models_of_a_key_in_the_environment(
     project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +164,7 @@ def _moved(dialect, server: KeyServer):
     return replace(dialect, url=server.url, domains=("127.0.0.1",))
 
 
+@pytest.mark.system
 async def test_a_pasted_address_and_a_key_that_is_checked_before_it_is_kept(
     project: Path, state: Path, ring: MemoryKeyring
 ) -> None:
@@ -194,6 +197,7 @@ async def test_a_pasted_address_and_a_key_that_is_checked_before_it_is_kept(
         assert profile.endpoint({}).token == "right"
 
 
+@pytest.mark.system
 async def test_without_a_keyring_it_is_said_where_the_key_is(
     project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,6 +297,7 @@ async def test_a_known_service_without_a_model_lists_its_models(
             assert stage.app.settings.profile.model == "large-1"
 
 
+@pytest.mark.system
 async def test_a_server_without_a_list_is_asked_for_by_name(project: Path) -> None:
     with KeyServer(models=None).running() as server:
         async with first_use(project) as stage:
@@ -307,6 +312,7 @@ async def test_a_server_without_a_list_is_asked_for_by_name(project: Path) -> No
             assert stage.app.settings.profile.model == "house-model"
 
 
+@pytest.mark.system
 async def test_a_model_folder_is_given_by_its_path(
     project: Path, state: Path, tmp_path: Path
 ) -> None:
@@ -325,6 +331,7 @@ async def test_a_model_folder_is_given_by_its_path(
     assert str(tmp_path / "mine") in (state / "config.toml").read_text()
 
 
+@pytest.mark.system
 async def test_what_cannot_be_reached_changes_nothing(project: Path, state: Path) -> None:
     async with first_use(project) as stage:
         screen = await asked(stage)
@@ -338,6 +345,7 @@ async def test_what_cannot_be_reached_changes_nothing(project: Path, state: Path
     assert not (state / "config.toml").exists()
 
 
+@pytest.mark.system
 async def test_engines_on_this_machine_are_asked_on_request(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -381,6 +389,7 @@ async def test_without_an_engine_it_says_where_it_looked_and_what_to_do(
         assert "team" not in screen.notice.text, "it is not on this machine"
 
 
+@pytest.mark.system
 async def test_what_is_sent_is_said_before_a_model_is_taken_and_once(
     project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -401,6 +410,7 @@ async def test_what_is_sent_is_said_before_a_model_is_taken_and_once(
     assert "https://api.groq.com/openai/v1" in json.loads((state / "told.json").read_text())
 
 
+@pytest.mark.system
 async def test_a_key_that_nobody_could_check_is_kept_and_said_to_be_unchecked(
     project: Path, state: Path, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -182,6 +182,7 @@ def without_engines(settings: Settings, *, here: bool = False) -> lists.Asked:
     return ask_everybody(settings, here=here, ports=())
 
 
+@pytest.mark.system
 async def test_keeping_asks_before_an_address_is_taken_out(project: Path, state: Path) -> None:
     write(
         state,
@@ -255,6 +256,7 @@ async def test_rows_fit(project: Path, size: tuple[int, int]) -> None:
         assert stage.app.screen is stage.screen
 
 
+@pytest.mark.system
 async def test_a_model_of_the_catalogue_is_downloaded(
     project: Path, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

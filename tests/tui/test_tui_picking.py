@@ -92,6 +92,7 @@ async def in_the_palette(stage: Stage, typed: str) -> list[str]:
     return found
 
 
+@pytest.mark.system
 async def test_the_palette_finds_what_people_call_it(stage: Stage) -> None:
     for typed, meant in CALLED.items():
         assert meant in (await in_the_palette(stage, typed))[:8], typed
@@ -156,6 +157,7 @@ async def test_the_demo_leaves_the_settings_alone(project: Path, state: Path) ->
     assert not (state / "config.toml").exists()
 
 
+@pytest.mark.system
 async def test_what_keeps_a_theme_from_being_kept_is_said(
     stage: Stage, project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +222,7 @@ async def test_a_box_over_the_screen_has_the_only_keys(stage: Stage) -> None:
     await stage.until(lambda: "keys" in bar.render().plain, "its keys again")
 
 
+@pytest.mark.system
 async def test_placeholders_are_legible_and_cursors_stand_out_in_every_theme(stage: Stage) -> None:
     panes = stage.screen.panes
     panes.search.open("", placeholder="a text")

@@ -595,6 +595,7 @@ async def test_what_would_be_sent_is_shown_beside_the_field_as_well(root: Path) 
         assert "what does total do" in first
 
 
+@pytest.mark.system
 async def test_what_was_sent_with_a_question_can_be_read_word_for_word(root: Path) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     (root / "AGENTS.md").write_text(f"Say it in one line. token = '{token}'\n")

@@ -160,6 +160,7 @@ async def test_a_question_can_be_answered_after_going_back_to_the_text(stage: St
     assert stage.path == "pkg/more.py"
 
 
+@pytest.mark.system
 async def test_a_name_of_another_file_is_told_while_it_is_typed(stage: Stage) -> None:
     (stage.app.root / "pkg" / "more.py").write_text("def walk():\n    return 1\n")
     await stage.open("pkg/things.py")

@@ -169,6 +169,7 @@ async def test_a_review_that_was_begun_is_decided_at_once(project: Path, begun: 
             await stage.until(lambda: len(store.undecided()) == 1, "kept by a key")
 
 
+@pytest.mark.system
 async def test_a_new_review_offers_the_session_in_which_hunks_were_kept(project: Path) -> None:
     bill = project / "pkg" / "bill.py"
     bill.write_text(BILL)
@@ -243,6 +244,7 @@ async def test_lines_that_were_put_back_have_their_own_colours(
         assert [syntax.spans(row) for row in kept()] == [own.spans(0), own.spans(1)]
 
 
+@pytest.mark.system
 async def test_a_new_file_and_a_deleted_one_take_the_full_width(project: Path) -> None:
     bill = project / "pkg" / "bill.py"
     bill.write_text(BILL)

@@ -150,6 +150,7 @@ async def test_editing_a_hunk(stage: Stage, project: Path) -> None:
     await stage.until(lambda: stage.session.hunks.get(1).added == 4, "the model's text again")
 
 
+@pytest.mark.system
 async def test_the_hunk_editor_takes_the_colours_of_another_theme(stage: Stage) -> None:
     await propose(stage)
     await stage.press("e")

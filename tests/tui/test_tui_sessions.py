@@ -58,6 +58,7 @@ async def test_the_list_says_what_became_of_a_session(project: Path) -> None:
         assert "  rename total to found\n    1 accepted, 1 to decide\n" in about
 
 
+@pytest.mark.system
 async def test_enter_takes_a_session_up_in_place_of_this_one(project: Path) -> None:
     await one_session(project)
     async with on_stage(project, settings=KEPT) as stage:
@@ -175,6 +176,7 @@ async def test_a_damaged_journal_is_named_and_not_taken_up(project: Path, state:
         await stage.until(lambda: not screen.infos, "gone")
 
 
+@pytest.mark.system
 async def test_undecided_hunks_without_a_journal_are_asked_about(project: Path) -> None:
     await one_session(project)
     async with on_stage(project) as stage:

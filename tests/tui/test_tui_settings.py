@@ -88,6 +88,7 @@ async def test_every_value_with_its_source(stage: Stage, project: Path) -> None:
     assert "environment  MIDSTREAM_LAYOUT" in about
 
 
+@pytest.mark.system
 async def test_a_switch_is_switched_written_and_holds(stage: Stage, config: Path) -> None:
     screen = await opened(stage)
     await to(stage, screen, "guard")
@@ -115,6 +116,7 @@ async def test_a_choice_is_chosen_from_a_list(stage: Stage, config: Path) -> Non
     await stage.until(lambda: stage.pane.layout_choice == "unified", "holds")
 
 
+@pytest.mark.system
 async def test_themes_are_shown_while_choosing_and_escape_goes_back(
     stage: Stage, config: Path
 ) -> None:
@@ -204,6 +206,7 @@ async def test_a_guard_rule_gets_a_level(stage: Stage, config: Path) -> None:
     await stage.until(lambda: "S608" not in config.read_text(), "taken out")
 
 
+@pytest.mark.system
 async def test_an_endpoint_is_made_changed_and_taken_out(stage: Stage, config: Path) -> None:
     screen = await opened(stage)
     await to(stage, screen, "+endpoint")

@@ -126,6 +126,7 @@ def test_new_text_that_goes_on_is_taken_in_one_piece() -> None:
     ]
 
 
+@pytest.mark.system
 def test_no_full_collection_happens_by_itself_and_one_when_enough_was_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

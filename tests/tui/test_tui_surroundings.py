@@ -198,6 +198,7 @@ async def test_what_was_typed_and_sent_survives_a_quit(project: Path) -> None:
         assert stage.composer.text == ""
 
 
+@pytest.mark.system
 async def test_an_erased_draft_is_gone_even_if_the_program_is_killed(project: Path) -> None:
     """Nothing of what a quit does runs after a kill: the disk is looked at before it."""
     async with on_stage(project, settings=Settings()) as stage:

@@ -369,6 +369,7 @@ async def test_the_wafer_stays_beside_the_code_while_one_works(project: Path) ->
         await stage.until(lambda: not review.query(WaferPane), "gone")
 
 
+@pytest.mark.system
 async def test_coming_and_going_while_it_streams_is_no_defect(project: Path) -> None:
     async with replayed(project, rate=12) as stage:
         await stage.instruct()

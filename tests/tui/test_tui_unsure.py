@@ -14,6 +14,7 @@ from tests.helpers.copyist import write_copyist
 from tests.helpers.stage import CODE, ready
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("unsure", [True, False])
 async def test_an_answer_of_the_built_in_model(project: Path, tmp_path: Path, unsure: bool) -> None:
     folder = write_copyist(tmp_path / "judged", threshold=1.1 if unsure else 0.0)
