@@ -208,6 +208,10 @@ class _Module(NamedTuple):
     classes: dict[str, tuple[list[str], str]]
     """Names of the bases and the text of each class of the file."""
     assigned: list[str]
+    at_the_top: set[str]
+    """Modules that are imported with this one, or names in them."""
+    later: set[str]
+    """The same of imports within functions."""
 
 
 @functools.cache
@@ -218,7 +222,7 @@ def modules() -> list[_Module]:
 def _module(path: Path) -> _Module:
     text = path.read_text("utf-8")
     tree, lines = ast.parse(text), text.split("\n")
-    found = _Module(path, [], {}, [])
+    found = _Module(path, [], {}, [], _imported(tree.body), set())
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             bases = [ast.unparse(base).partition("[")[0] for base in node.bases]
@@ -234,8 +238,20 @@ def _module(path: Path) -> _Module:
             docstring := ast.get_docstring(node)
         ):
             found.docstrings.append((getattr(node, "lineno", 1), docstring))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found.later.update(_imported(node.body))
         for part in ("body", "orelse", "handlers", "finalbody", "cases"):
             waiting += getattr(node, part, ())
+    return found
+
+
+def _imported(statements: list[ast.stmt]) -> set[str]:
+    found: set[str] = set()
+    for node in statements:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+        elif isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
     return found
 
 
@@ -293,3 +309,24 @@ def test_limits_are_named_max_and_min() -> None:
         if odd.match(name)
     ]
     assert not named
+
+
+def test_an_import_within_a_function_loads_something() -> None:
+    """A module that its own module has loaded by then is imported at the top."""
+    app = ROOT / "app"
+    names = {".".join(m.path.relative_to(app).with_suffix("").parts): m for m in modules()}
+
+    def loaded(name: str) -> set[str]:
+        found, left = set[str](), {name}
+        while left:
+            news = names[left.pop()].at_the_top & names.keys() - found
+            found, left = found | news, left | news
+        return found
+
+    needless = [
+        f"{name}: {each}"
+        for name, module in names.items()
+        if module.later
+        for each in sorted(module.later & loaded(name))
+    ]
+    assert not needless
