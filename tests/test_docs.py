@@ -144,6 +144,7 @@ def test_commands_of_the_prose_are_taken(name: str, words: list[str]) -> None:
     parser.parse_args(words if command is None else words[1:])
 
 
+@functools.cache
 def defined(path: Path) -> set[str]:
     """Classes, their methods and functions of a module; nothing where there is no such file."""
     names: set[str] = set()
