@@ -49,7 +49,7 @@ async def test_suggestions_of_the_demo(settings: Settings, tmp_path: Path) -> No
                 Question(suggestion.instruction, path=suggestion.path)
             )
             await session.turns.finished()
-            assert turn.tokens > 0
+            assert turn.tokens or turn.hunks, "local names are renamed without the model"
             assert path.read_bytes() == before
             accepted = await session.decisions.accept_rest(suggestion.path)
             after = path.read_bytes()
