@@ -58,7 +58,8 @@ def commit_files(root: Path, files: Mapping[str, str | bytes], subject: str = "s
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(file.data)
         path.chmod(file.mode)
-    (root / ".git" / "hooks").mkdir()
+    for empty in ("hooks", "objects/info"):
+        (root / ".git" / empty).mkdir()
     _refresh_index(root)
 
 

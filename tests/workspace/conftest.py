@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from midstream.workspace.files import Workspace
-from tests.helpers.repositories import git
+from tests.helpers.pairing import commit_files
 
 
 @pytest.fixture(autouse=True)
@@ -42,15 +42,13 @@ def workspace(root: Path) -> Workspace:
 @pytest.fixture
 def repository(root: Path) -> Path:
     """A repository with one commit: ``a.py``, ``src/b.py`` and an ignore file."""
-    git(root, "init", "-q", "-b", "main")
-    git(root, "config", "user.name", "Ann")
-    git(root, "config", "user.email", "ann@example.org")
-    (root / "a.py").write_text("a = 1\n")
-    (root / "src").mkdir()
-    (root / "src/b.py").write_text("b = 1\n")
-    (root / ".gitignore").write_text("build/\n*.log\n")
-    git(root, "add", ".")
-    git(root, "commit", "-q", "-m", "first")
+    commit_files(
+        root,
+        {"a.py": "a = 1\n", "src/b.py": "b = 1\n", ".gitignore": "build/\n*.log\n"},
+        "first",
+    )
+    with (root / ".git" / "config").open("a") as config:
+        config.write("[user]\n\tname = Ann\n\temail = ann@example.org\n")
     return root
 
 
