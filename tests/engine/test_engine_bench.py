@@ -125,7 +125,7 @@ def test_progress_and_a_stop_on_a_terminal(tmp_path: Path) -> None:
     assert "edits, whole lines" in shown
     assert "edits, own way  " in shown, "of the edits before the stop"
     assert "undrafted" not in shown
-    assert "memory" not in shown
+    assert "memory, used" not in shown
     assert "Python's share" not in shown, "what was not measured is left out"
     stopped = "Stopped at tiny: edits, its own way: what comes after that was not"
     assert stopped in shown

@@ -301,8 +301,8 @@ async def misses(package: Package, symbol: Symbol) -> list[str]:
 @pytest.mark.timeout(300)
 async def test_no_use_is_missed_in_a_real_package(tmp_path: Path) -> None:
     package = Package.copied("markdown_it", tmp_path)
-    symbols = package.symbols(20)
-    assert len(symbols) == 20
+    symbols = package.symbols(10)
+    assert len(symbols) == 10
     for symbol in symbols:
         assert await misses(package, symbol) == []
 
