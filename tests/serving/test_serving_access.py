@@ -476,7 +476,7 @@ async def test_a_peer_that_stops_reading_is_dropped(monkeypatch: pytest.MonkeyPa
         head = f"POST /v1/responses HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
         writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         url = f"http://127.0.0.1:{port}"
-        async with httpx.AsyncClient(base_url=url, headers=AUTH) as http:
+        async with httpx.AsyncClient(base_url=url, headers=AUTH, timeout=None) as http:
 
             async def free() -> bool:
                 async with http.stream("GET", "/v1/telemetry") as telemetry:
