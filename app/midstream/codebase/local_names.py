@@ -16,6 +16,7 @@ from midstream.code.languages import grammar_of
 from midstream.code.outline import outline
 from midstream.code.syntax import NOT_PYTHON, is_python, newly_broken, parse_python
 from midstream.codebase.similar_edits import names_at
+from midstream.edits.documents import join_lines
 
 Spot = tuple[int, int]
 """0-based line and column in characters."""
@@ -61,11 +62,7 @@ def rename_local(
         text = after[line]
         after[line] = text[:column] + new + text[column + len(old) :]
     whole = [*lines[:start], *after, *lines[stop:]]
-    return None if newly_broken(path, _joined(lines), _joined(whole)) else after
-
-
-def _joined(lines: Sequence[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+    return None if newly_broken(path, join_lines(lines), join_lines(whole)) else after
 
 
 def _word(name: str) -> re.Pattern[str]:
@@ -74,7 +71,7 @@ def _word(name: str) -> re.Pattern[str]:
 
 def _uses_in_python(region: Sequence[str], old: str) -> tuple[list[Spot], int] | None:
     """Where a local name of the one function in ``region`` stands, and other names like it."""
-    text = textwrap.dedent(_joined(region))
+    text = textwrap.dedent(join_lines(region))
     try:
         tree = parse_python(text)
         table = symtable.symtable(text, "region", "exec")
@@ -156,7 +153,7 @@ def calls_by_keyword(
     if not is_python(path):
         return []
     try:
-        tree = parse_python(_joined(lines))
+        tree = parse_python(join_lines(lines))
     except NOT_PYTHON:
         return []
     functions = [

@@ -3,7 +3,7 @@
 Loading a model reads its weights through a mapping of their files and packs them for the
 processor. ONNX Runtime unmaps what it has packed as a whole, but not what goes into a packed matrix
 beside others, such as the scales of 4-bit blocks (62 MB of a 317 MB folder), although it does not
-look at them again. Dropped pages come back from the file if somebody reads them after all.
+look at them again. A dropped page is read from the file again when it is needed.
 
 The C library keeps freed memory for later; after loading that is up to 100 MB.
 """

@@ -131,7 +131,7 @@ class ToolLoop:
             self._asked.answer(allowed=False)
         if self._running is not None:
             self._running.cancel()
-        self._stopped.set()  # Wakes whoever waits now.
+        self._stopped.set()  # Wakes the calls that wait now.
         self._stopped.clear()
 
     async def converse(

@@ -55,7 +55,7 @@ MAX_READ_BYTES: Final = 24_000_000
 MAX_QUICK: Final = 20_000
 """Lines of both sides together that are compared in a few hundredths of a second."""
 MAX_QUICK_BYTES: Final = 1_000_000
-"""Texts of up to so many bytes are taken to have so few lines, without counting."""
+"""Texts of at most this size are compared without counting their lines."""
 
 
 @dataclass(frozen=True, slots=True)

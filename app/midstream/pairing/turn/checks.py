@@ -406,7 +406,7 @@ class UndefinedNames:
         await asyncio.sleep(0)
         await self._writers.quiet()
         async with self._files.lock:
-            # Findings are told after the outcome of the decision, whose notice would hide them.
+            # The notice of the decision comes first; otherwise it would hide the findings.
             pass
         async with self._looking:
             self._due.discard(path)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from midstream.code.outline import outline
 from midstream.codebase.local_names import calls_by_keyword, rename_local
+from midstream.edits.documents import join_lines
 from midstream.edits.outcome import unreviewed
 from midstream.errors import UserError
 from midstream.pairing.request.builder import Conversation, Request, RequestBuilder
@@ -127,7 +128,7 @@ class AnswerFactory:
         self._log.status.inform(f"`{old}` is renamed by its uses, without the model.")
         calls = await asyncio.to_thread(calls_by_keyword, *region, old)
         doubt = f"Line {calls[0] + 1} of {proposal.path} passes `{old}=`." if calls else ""
-        return replace(question, known="".join(f"{line}\n" for line in lines), doubt=doubt)
+        return replace(question, known=join_lines(lines), doubt=doubt)
 
     async def aim(self, question: Question) -> Scope:
         """The destination of a question; nothing is sent, and raises as ``ask``."""
