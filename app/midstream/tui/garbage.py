@@ -15,8 +15,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from midstream.processes import return_freed
-
 _YOUNG: Final = (2_000, 10, 1_000_000)
 """Thresholds: the last keeps full collections from happening."""
 _DUE: Final = 300_000
@@ -90,7 +88,6 @@ def tidy() -> None:
         gc.unfreeze()
         gc.collect()
         gc.freeze()
-        return_freed()
 
 
 def end() -> None:
