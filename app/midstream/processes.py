@@ -44,7 +44,9 @@ _blocking: Final[set[int]] = set()
 _borrowers: Final[set[subprocess.Popen[bytes]]] = set()
 """Programs of the user's that have the terminal."""
 _MAX_OUTPUT: Final = 256 << 20
+"""Bytes of standard output; a program that writes more is ended."""
 _MAX_ERRORS: Final = 1 << 20
+"""Bytes of standard error that are kept, the last ones."""
 _LOOK_S: Final = 0.5
 """How often a process is looked at that may be stuck."""
 _SWITCH_S: Final = 0.0005

@@ -44,6 +44,7 @@ from midstream.errors import UnavailableError
 from midstream.processes import start, uninterrupted
 
 PROTOCOL_VERSION: Final = 1
+"""The version of the Agent Client Protocol that is spoken."""
 MAX_LINE_BYTES: Final = 32 << 20
 """An agent that writes a longer line is ended."""
 MAX_MESSAGE_BYTES: Final = 16 << 20
@@ -57,6 +58,7 @@ MAX_LOG_BYTES: Final = 16 << 10
 GRACE_S: Final = 1.0
 """How long an agent may take to end by itself, and again after it was told to."""
 READ_BYTES: Final = 1 << 16
+"""Limit on one read from an agent's pipes."""
 BUSY_S: Final = 0.002
 """After so much work on the agent's output, the event loop has as much time for other work."""
 MAX_BURST_BYTES: Final = 1 << 20
@@ -75,6 +77,7 @@ _AUTH_REQUIRED: Final = -32000
 _INVALID_REQUEST: Final = -32600
 _METHOD_NOT_FOUND: Final = -32601
 _REQUEST_CANCELLED: Final = -32800
+"""Error codes of JSON-RPC and of the Agent Client Protocol."""
 
 
 class AgentError(UnavailableError):

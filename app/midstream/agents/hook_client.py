@@ -29,10 +29,12 @@ MAX_EVENT_BYTES = 8_000_000
 MAX_EVENT_VALUES = 100_000
 """A call of more values is denied too: it takes long to read."""
 
-_AGAIN_S = 0.05
 _MAX_ADDRESS_LENGTH = 100
+"""Bytes of a socket's path that every system takes."""
 _MAX_DEPTH = 16
+"""Levels of a tool's input that are searched for the names of files."""
 _MAX_GUESSES = 200
+"""Paths that are taken from a call that cannot be read."""
 _OPEN_TO_OTHERS = (
     "Midstream reviews this folder, but others can open the folder in which it is asked "
     "({folder}); nothing was written. Tell the user to close it with chmod 700."
@@ -220,7 +222,7 @@ def _listening(places: Iterable[str], sockets: list[str]) -> Iterator[socket.soc
                 if time.monotonic() > until:
                     connection.close()
                     raise
-                time.sleep(_AGAIN_S)
+                time.sleep(0.05)
                 continue
             except (ConnectionRefusedError, FileNotFoundError):  # its session has ended
                 connection.close()

@@ -25,12 +25,14 @@ from midstream.processes import resident_bytes
 
 FILES: Final = tuple(f"part_{letter}.py" for letter in "abcd")
 TURNS: Final = 200
+"""Turns of the afternoon, unless the command line names another number."""
 _WARM: Final = 10
 """Turns in which everything is loaded that a session needs."""
 _READS_EVERY: Final = 5
 """Exchanges after which the user reads for a while."""
 _SIZE: Final = (160, 48)
 _FUNCTIONS: Final = 100
+"""Functions of each file."""
 _ADDRESS: Final = re.compile(r"ws://\S+")
 _ANSWER: Final = (
     "".join(

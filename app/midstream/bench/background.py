@@ -32,6 +32,7 @@ _LINES: Final = 1_600
 """Of each file; 100 MB in all."""
 _CHUNK: Final = bytes(1 << 20)
 _WEIGHTS: Final = 4 << 30
+"""Bytes of the model file that the hub offers."""
 _ENDLESS: Final = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
 _SEARCH: Final = {"name": "search", "arguments": json.dumps({"input": "needle"})}
 

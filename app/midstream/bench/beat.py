@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from midstream.tui.review.screen import ReviewScreen
 
 BEAT_S: Final = 0.004
+"""Time between two beats."""
 _DECIDED: Final = frozenset({Look.CONTEXT, Look.ADDED, Look.DELETED})
 
 

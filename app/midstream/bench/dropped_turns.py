@@ -41,7 +41,9 @@ CASES: dict[str, tuple[int, int] | None] = {
 }
 """Turns that are dropped, one by one where negative, and turns that are kept; None for the file."""
 TURNS = 8
+"""Passages of a conversation."""
 CONVERSATIONS = 20
+"""Conversations that are measured at most, spread over all there are."""
 MIN_LINES, MAX_LINES = 130, 220
 """Tokens of a passage."""
 QUOTED = 6

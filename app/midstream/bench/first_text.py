@@ -17,6 +17,7 @@ from midstream.engine.model import OnnxModel
 from midstream.engine.types import GenerateRequest, Message
 
 REPEAT = 5
+"""Times that each case is measured, except the cold one."""
 ROOM = 256
 """Tokens of the context that are left for what is asked and answered."""
 COLD, CACHED, BEGUN, AHEAD = (

@@ -22,6 +22,7 @@ from midstream.bench.figures import Figure
 _NAME: Final = "flooding"
 _FILES: Final = 3
 _LINES: Final = 500_000
+"""Files that the flood writes in turn, and the lines of each version."""
 
 Update = Mapping[str, object]
 """The ``update`` of a ``session/update``."""

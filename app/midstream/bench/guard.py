@@ -44,7 +44,9 @@ _MAX_STATEMENT_LINES: Final = 12
 """Lines after a mark in which its finding may lie, unless a blank line or a mark comes first."""
 _RECALL: Final = {"secret-": 90.0}
 _MIN_RECALL: Final = 88.0
+"""Least share of bad samples that are halted, in percent: by rule, and for all other rules."""
 _MAX_FALSE_HALTS: Final = 5.0
+"""Largest share of good samples that are halted, in percent."""
 
 
 class Half(StrEnum):
@@ -174,10 +176,13 @@ async def _judge(samples: Sequence[Sample], rules: tuple[str, ...]) -> list[tupl
 
 
 TOKENS_PER_S: Final = 5_000
+"""Rate of the stream."""
 TOKENS_PER_LINE: Final = 8
 """Mean of Python source (measured on the standard library)."""
 _FRAME_S: Final = 0.02
+"""Time between two frames of the screen; text comes four times in it."""
 _BEAT_S: Final = 0.002
+"""Time between two beats, whose lateness is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,11 +267,12 @@ def _cpu_s(pid: int | None) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-_SEED: Final = 9
 _REGION: Final = 60
+"""Lines of a region that is rewritten."""
 _FILE_LINES: Final = 3_000
+"""Lines above the long region."""
 _STREAMED: Final = 1_250
-_RATE: Final = 1_000
+"""Lines of the long region, which streams in."""
 _MIN_FILES: Final = 10  # fewer may hold none that is long enough to stream
 
 
@@ -317,7 +323,7 @@ def _options() -> argparse.ArgumentParser:
 
 
 async def _measure(count: int, regions: int) -> list[Figure]:
-    rng = random.Random(_SEED)
+    rng = random.Random(9)
     files = _library(rng, count)
     scanner = Scanner()
     figures: list[Figure] = []
@@ -430,7 +436,7 @@ async def _one_overrun() -> int:
         (root / "m.py").write_text("def find(db, name):\n    return None\n")
         answers = [
             {"match": "must not", "text": "    return None\n"},
-            {"match": "", "text": head + rest, "rate": _RATE},
+            {"match": "", "text": head + rest, "rate": 1_000},
         ]
         script.write_text(json.dumps(answers))
         async with await PairingSession.open(

@@ -34,11 +34,16 @@ from midstream.workspace.repo import run_git
 
 _FILES: Final = 10_000
 _FOLDERS: Final = 100
+"""Files of the large project, and the folders that they are spread over."""
 _BURST: Final = 500
+"""Files that change at once."""
 _IDLE_S: Final = 5.0
+"""How long the idle review is measured."""
 _LINES: Final = 40
+"""Changed lines of each file."""
 _HOOKS: Final = 20
 _STARTS: Final = 10
+"""Samples of a hook and of a start."""
 
 
 def run(argv: Sequence[str]) -> int:

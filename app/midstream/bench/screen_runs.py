@@ -29,7 +29,9 @@ from midstream.processes import resident_bytes
 
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 _KEY_EVERY_S: Final = 0.045
+"""Time between two keys: a held key repeats some 22 times a second."""
 _LINES: Final = 1_990
+"""Lines of the long function."""
 _TOKENS: Final = 20 * _LINES
 """What the rewrite of the long function comes to, about."""
 _WIDE: Final = (160, 48)

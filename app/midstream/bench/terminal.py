@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Final
 
 _READ: Final = 1 << 16
+"""Bytes of one read."""
 _ANSWERS: Final = {b"\x1b[?2026$p": b"\x1b[?2026;2$y", b"\x1b[c": b"\x1b[?62;22c"}
 
 

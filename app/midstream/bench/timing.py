@@ -50,6 +50,7 @@ REDIRECTS: dict[str, int | None] = {
 """What is measured of redirects; see ``_redirect``."""
 
 KEPT_LINES = 3
+"""Lines of an answer that stay when it is redirected."""
 
 STOPS = 12
 """Generations stopped, each at another moment."""

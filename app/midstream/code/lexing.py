@@ -32,7 +32,9 @@ KINDS: Final = (
 MAX_LINE_LENGTH: Final = 4_000
 """A text with a longer line (minified code, data) is not lexed at all."""
 _KEPT_LINES: Final = 4_096
+"""Lines of a text whose tokens are kept; a quarter of them is dropped at a time."""
 _REMEMBERED: Final = 16_384
+"""Lines that are remembered of all texts; then they are forgotten at once."""
 _memory: dict[tuple[str, Stack, str], tuple[tuple[Span, ...], Stack]] = {}
 """Lines lexed before: language, state and text, to tokens and the state after."""
 

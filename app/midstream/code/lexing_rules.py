@@ -21,6 +21,7 @@ _PARSER: Final = import_module("re._parser")
 _REPEATS: Final = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
 _NO_WIDTH: Final = frozenset({"AT", "ASSERT", "ASSERT_NOT"})
 _IGNORECASE: Final = 2
+"""``re.IGNORECASE``, as a number."""
 
 
 class _UnknownError(Exception):

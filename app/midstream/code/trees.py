@@ -26,6 +26,7 @@ MAX_LINE_LENGTH: Final = 4_000
 MAX_DEPTH: Final = 400
 """Open brackets; the same for a text with more of them, as trees take quadratic time in depth."""
 _MAX_NAME_LENGTH: Final = 200
+"""Characters of a dotted name; a longer one is a damaged part of the tree."""
 
 DefinitionKind = Literal["function", "class", "assignment"]
 """Kinds of definitions."""

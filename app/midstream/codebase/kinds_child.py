@@ -15,7 +15,6 @@ import msgspec
 
 from midstream.edits.kinds import ChangedFile, facts_in
 
-_MODEST: Final = 5
 _GARBAGE: Final = 100_000
 """Objects between two collections: trees are freed without, and are made of many objects."""
 
@@ -23,7 +22,7 @@ _GARBAGE: Final = 100_000
 def main() -> None:
     """Print the facts of each file, at a low priority."""
     if hasattr(os, "nice"):
-        os.nice(_MODEST)
+        os.nice(5)
     gc.freeze()
     gc.set_threshold(_GARBAGE)
     decoder = msgspec.json.Decoder(ChangedFile)

@@ -28,6 +28,7 @@ MAX_FILES: Final = 4_000
 _REMEMBERED: Final = 8
 """Places whose code is kept."""
 _LINE_LIMIT: Final = 1 << 22
+"""Bytes of one line of the child's output."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,11 @@ MAX_MEMBERS: Final = 30
 MAX_NAMES: Final = 60
 """Names of the place that are looked up."""
 MAX_DEFINITIONS: Final = 16
+"""Definitions that are sent."""
 MAX_USES: Final = 8
+"""Uses that are sent."""
 MAX_USES_IN_FILE: Final = 3
+"""Uses that are sent of one file."""
 MAX_FILE_BYTES: Final = 400_000
 """A longer file is not read: it is data, or made by a program."""
 MAX_CONSTANT_LINES: Final = 6

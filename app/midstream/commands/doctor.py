@@ -27,6 +27,7 @@ from midstream.settings.declarations import BY_NAME
 from midstream.workspace.paths import make_private, state_dir
 
 _WATCH_SECONDS = 5.0
+"""How long the watcher may take to start."""
 
 KeyTroubles = Callable[[str, Iterable[tuple[str, str]]], list[str]]
 """Problems with the user's own keys under a preset, as sentences; known to the screen only."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 HOST: Final = "127.0.0.1"
 PORT: Final = 8710
+"""The port, unless the command line names another one."""
 SHUTDOWN_S: Final = 5.0
 """How long the programs of open tabs get to end."""
 MAX_TABS: Final = 8

@@ -28,6 +28,7 @@ OTHER_TOOLS: Final = frozenset({
 """Tools that edit no file by its name; a shell's writes are reviewed once they are on disk."""
 
 _CONTEXT: Final = 3
+"""Unchanged lines around a change, as ``diff`` writes them."""
 
 ReadBytes = Callable[[str], bytes | None]
 """Gives a file's bytes by the path that the call names, ``None`` if there is no such file."""

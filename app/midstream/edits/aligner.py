@@ -25,6 +25,7 @@ _FREQUENT: Final = 4
 _CROWDED: Final = 32
 """A line that occurs more often than this starts runs only at the nearest places."""
 _NEAREST: Final = 8
+"""The number of those places."""
 _SHORT: Final = 4
 """Lines of fewer characters than this (brackets; ``else:`` is longer) count less."""
 

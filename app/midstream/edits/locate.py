@@ -19,6 +19,7 @@ from midstream.edits.reply import HunkLine, ReplyHunk, Side, parts_between
 
 _ELISION = re.compile(r"\s*(?:#|//)?\s*\.\.\.\s*$")
 _AROUND = 3
+"""Lines that are shown before and after a similar place."""
 
 
 @dataclass(frozen=True, slots=True)

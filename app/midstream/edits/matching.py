@@ -19,8 +19,11 @@ from rapidfuzz import fuzz
 from midstream.edits.indent import BlockShift, find_shift, indent_of
 
 _FUZZY: Final = 0.8
+"""Least similarity of a place that is proposed."""
 _NEARBY: Final = 0.6
+"""Least similarity of a place that an error names."""
 _CANDIDATES: Final = 48
+"""Places that are scored; a line that occurs more often chooses none."""
 _UNEVEN: Final = (1, -1, 2, -2)
 """By how many lines a block may be longer or shorter than what was quoted."""
 _PUNCTUATION: Final = str.maketrans(

@@ -141,6 +141,7 @@ def same_file(text: SourceText, other: SourceText) -> bool:
 
 
 _MAX_NAMES: Final = 64
+"""Lines that are kept."""
 _names: dict[tuple[str, bool | None, bool], str] = {}
 """The lines that were made last: that of a large file takes long, and is asked for again."""
 

@@ -25,6 +25,7 @@ CHUNK: Final = 64
 CHUNK_NUMBERS: Final = 1 << 21
 """Numbers of all rows that are kept: 8 MiB, 13 rows of a vocabulary of 152,000 tokens."""
 _MIN_DOUBT: Final = 1e-3
+"""Added to the doubt: the logarithm of zero is infinite."""
 
 
 class TokenTrace:

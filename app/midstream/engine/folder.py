@@ -80,6 +80,7 @@ class Calibration:
 MAX_TOKENIZER_BYTES: Final = 200_000_000
 """Bytes of a ``tokenizer.json``; the largest that are published have a sixth of that."""
 MAX_CONTEXT: Final = 2**31 - 1
+"""Tokens of a context; a larger number in a configuration is invalid."""
 CHAT_CALIBRATION: Final = Calibration(0.65, 0.1965, {"doubt": -1.8466, "size": 0.9696})
 """How rewrites of chat models are judged whose folder does not say.
 

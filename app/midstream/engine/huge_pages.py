@@ -26,6 +26,7 @@ MADV_COLLAPSE = 25
 """``uapi/asm-generic/mman-common.h``; Python's ``mmap`` does not name it."""
 
 HUGE_BYTES = 2 << 20
+"""Bytes of a huge page (x86-64, and ARM with pages of 4 KiB)."""
 
 MIN_BYTES = 4 << 20
 """Smaller mappings are no weights."""

@@ -42,6 +42,7 @@ SPARE_SHARE = 4
 """A file is written if this many times its size is free."""
 
 _SECRET_BYTES = 32
+"""Length of the secret: that of a SHA-256 digest."""
 
 _HEADER_BYTES = 16 << 20
 """Upper bound of a header: at eight bytes for a token, two million tokens."""

@@ -45,7 +45,9 @@ _PERCENT: Final = re.compile(
     r"%%|%(?:\((?P<name>[^)]*)\))?[-+# 0]*(?:\*|\d+)?(?:\.\d+)?(?P<kind>[a-zA-Z])"
 )
 _MAX_DEPTH: Final = 60
+"""Nested expressions that are read; what lies deeper is a hole."""
 _MAX_PIECES: Final = 400
+"""Pieces of a text that are kept; the rest is cut."""
 
 
 class Texts:

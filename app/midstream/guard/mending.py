@@ -19,6 +19,7 @@ from midstream.guard.prefix import PrefixLexer
 MAX_LINES: Final = 20_000
 """Longer texts are not repaired."""
 _TRIES: Final = 40
+"""Rounds of repairs of one text."""
 
 _PRINT_TO: Final = re.compile(r"((?:^|[:;])\s*)print\s*>>\s*([\w.]+)\s*,?")
 _PRINT: Final = re.compile(r"((?:^|[:;])\s*)print(?:\s+(?=[^\s=.,)\]:])|(?=[\"'])|\s*$)")
@@ -270,6 +271,7 @@ _TAKEN: Final = re.compile(
 )
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _MAX_MENDINGS: Final = 300
+"""Imports, and constants, that are kept of one file."""
 
 _MODULES: Final = (
     *("os", "subprocess", "pickle", "cPickle", "dill", "marshal", "shelve", "yaml", "hashlib"),

@@ -124,6 +124,7 @@ _PACKS: Final = {
 }
 _COMMENT: Final = {".go": "//", ".sh": "#", ".bash": "#", ".zsh": "#", ".ksh": "#"}
 _MAX_LINE_LENGTH: Final = 4_000
+"""Characters of a line that are searched."""
 
 _QUERIES: Final = {**dict.fromkeys(_SCRIPTS, "js-sql"), ".go": "go-sql"}
 

@@ -78,6 +78,7 @@ _ASSIGNS: Final = re.compile(r"\bset\b[^;]*=[^;]*,\s*$", re.IGNORECASE | re.DOTA
 _NO_PARAMETERS: Final = re.compile(r"\s*(?:pragma|create|alter|drop)\b", re.IGNORECASE)
 """Statements without query parameters; a quoted hole in them is a value nevertheless."""
 _LEFT: Final = 400
+"""Characters before a hole that decide what its place is."""
 
 
 class Position(Enum):

@@ -23,7 +23,9 @@ from midstream import processes
 
 _RULES: Final = ["S"]
 _TIMEOUT_S: Final = 5.0
+"""How long an answer may take."""
 _DEATHS: Final = 3
+"""Deaths after which the server is left alone for a while."""
 _AGAIN_S: Final = 30.0
 """How long after its third death the server stays unused."""
 MAX_ANSWER: Final = 1 << 26

@@ -56,7 +56,9 @@ _SAYS: Final = re.compile(
 """Calls that only show their arguments."""
 _CONTEXT: Final = re.compile(r"(?:^|\W)(?:ctx|context)\b|Context\(\)$")
 _MAX_LINE_LENGTH: Final = 4_000
+"""Characters of a line that are read."""
 _MAX_NAMES: Final = 200
+"""Names of a function whose texts are kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from midstream.hub.library import SECONDS, HubError, gated, hub_errors, hub_libr
 MAX_NOTICES: Final = 8
 """Files with a licence and the like that come along."""
 _MAX_NAME_LENGTH: Final = 100
+"""Characters of the name of such a file."""
 _MAX_LISTING_BYTES: Final = 32 << 20
 """Limit on the hub's description of a repository, in bytes."""
 

@@ -46,6 +46,7 @@ LOOK_EVERY_S: Final = 0.008
 FAST_LOOK_EVERY_S: Final = 0.02
 """The same where more than ``_MAX_SMALL_CHANGE_LINES`` lines have come since the last one."""
 _MAX_SMALL_CHANGE_LINES: Final = 2
+"""Lines, together in all files that stream in."""
 
 _HELD: Final = "held back"
 _WAITING: Final = ("settled", _HELD)

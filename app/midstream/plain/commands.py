@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
 
 MAX_FILES = 200
+"""Files that ``/files`` lists."""
 
 
 class PlainCommands:

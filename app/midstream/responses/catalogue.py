@@ -22,7 +22,9 @@ SECONDS: Final = 5.0
 
 _LIST: Final = "/models"
 _MAX_BYTES: Final = 4_000_000
+"""Bytes of an answer."""
 _MAX_NAME_LENGTH: Final = 200
+"""Characters of a model's name; a longer one is left out."""
 
 _NOT_TEXT: Final = re.compile(
     r"embed|whisper|\btts\b|dall-e|image|moderation|realtime|transcribe|audio|speech|sora|rerank"

@@ -63,10 +63,12 @@ class Link(Protocol):
 
 
 _PING_SECONDS = 20.0
+"""Time between two pings, and how long the answer to one may take."""
 
 _SIGN_OF_LIFE = re.compile(rb"[\w. -]{1,20}")
 """A message such as "ping"."""
 _MAX_QUOTED = 200
+"""Bytes of an unreadable message that the error quotes."""
 
 _MAX_FRAME_BYTES = 16 * 1024 * 1024
 """A final event repeats the instructions and the whole output; nothing is larger."""

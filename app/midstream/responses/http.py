@@ -26,7 +26,9 @@ from midstream.responses.reading import CutOffError
 from midstream.responses.refusals import explained
 
 _ERROR_BODY_BYTES: Final = 65_536
+"""Bytes of an error that are read."""
 _PIECE_BYTES: Final = 65_536
+"""Bytes that are unpacked at once."""
 _MAX_GROWTH: Final = 100
 """How often its size an answer may have unpacked; events shrink to a tenth, not to a hundredth."""
 

@@ -51,6 +51,7 @@ _TRIES: Final = 3
 clients do it."""
 _FOR_NOW: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _FIRST_PAUSE_SECONDS: Final = 0.5
+"""Pause before the second try; it doubles with every further one."""
 _LOADING_PAUSE_S: Final = 1.0
 """How often a server is asked that loads its model, no longer than it may be silent."""
 _MAX_PAUSE_S: Final = 30.0

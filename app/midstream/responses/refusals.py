@@ -14,6 +14,7 @@ from midstream.responses.events import WireError
 from midstream.responses.liberal import loads
 
 _MAX_QUOTE_LENGTH: Final = 300
+"""Characters of the server's own words that are quoted."""
 _MIN_KEY_LENGTH: Final = 8
 """Characters of a key; shorter ones are no secrets, and parts of words."""
 _REFUSED: Final = f"[Errno {errno.ECONNREFUSED}]"

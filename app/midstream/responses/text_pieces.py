@@ -12,6 +12,7 @@ from typing import Final
 _MIN_REPEATED: Final = 40
 """Characters of a text that nothing but a repetition brings a second time."""
 _MIN_PIECES: Final = 3
+"""Pieces of an answer before which none counts as a repetition."""
 _OUTLIER: Final = 2
 """How many times longer than every earlier piece a repetition is."""
 

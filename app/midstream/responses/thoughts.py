@@ -87,6 +87,7 @@ _MARKS: Final = (*_TAGS, *_TAGS.values(), *_END_TOKENS, "<|start|>", "<|channel|
 _MAX_MARK: Final = max(map(len, _MARKS)) + 48
 """With blanks and attributes."""
 _MAX_HEADER: Final = 300
+"""Characters of the header of a message in the harmony format."""
 _QUOTES: Final = frozenset("\"'`\\")
 _STARTS: Final = "<[◁"
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from midstream.engine.types import TextModel
 
 _PR_SET_PDEATHSIG = 1
+"""``linux/prctl.h``."""
 
 
 def _die_with_parent() -> None:

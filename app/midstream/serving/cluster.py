@@ -65,6 +65,7 @@ T = TypeVar("T")
 _NAME = "midstream"
 _SHARED = "midstream-shared"
 _HEALTH_SECONDS = 10.0
+"""Time between two health checks; an answer may take three times as long."""
 _LEAVE_SECONDS = 15.0
 """How long a replica that is taken away waits for its connections to end by themselves."""
 

@@ -42,6 +42,7 @@ _TOLERATED = frozenset({"response.processed"})
 _POLICY_VIOLATION = 1008
 _SERVICE_RESTART = 1012
 _TRY_AGAIN_LATER = 1013
+"""Close codes of WebSockets, from the registry of IANA."""
 
 _NOT_FOUND = ("response_not_found", "There is no such response on this connection.")
 

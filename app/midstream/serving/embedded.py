@@ -26,8 +26,11 @@ from midstream.serving.source import ModelSource
 from midstream.workspace.paths import state_dir
 
 _KEPT_LOGS = 5
+"""Logs that are kept, with that of this server."""
 _CLOSE_SECONDS = 2.0
+"""How long the child may take to end, and again after it was terminated."""
 _TAIL_BYTES = 2000
+"""Bytes of the log in which its last line is looked for."""
 _NICENESS = 2
 """How much the child yields to the screen and to other programs."""
 _START_SECONDS = 60

@@ -197,6 +197,7 @@ async def _server_sent(
 
 
 _TICK_SECONDS = 0.25
+"""Time between two events while something runs."""
 _IDLE_SECONDS = 15.0
 """An idle stream sends a comment that often, so that a reader who left is noticed."""
 

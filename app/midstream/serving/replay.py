@@ -34,6 +34,7 @@ from midstream.errors import UnavailableError, UserError
 
 _TOKEN = re.compile(r"\s*[A-Za-z0-9_]{1,6}|\s*[^\sA-Za-z0-9_]{1,2}|\s+")
 _NAP_SECONDS = 0.02
+"""How long a replay sleeps before it looks whether it was stopped."""
 
 Answer = tuple[str, float, float]
 """Text, tokens per second (0 for no pacing), seconds before the first token."""

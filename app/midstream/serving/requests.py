@@ -18,6 +18,7 @@ from midstream.responses.dialect import EFFORTS
 
 _STREAM_ID = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 _METADATA_PAIRS = 16
+"""Limit of OpenAI's API."""
 _PATH = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 
 

@@ -25,6 +25,7 @@ from midstream.serving.turn import Interrupt, ServedResponse
 _log = logging.getLogger(__name__)
 
 _MAX_ITEMS = 100
+"""Items of a page, as in OpenAI's API."""
 _items_decoder = msgspec.json.Decoder(list[dict[str, Any]])
 _response_decoder = msgspec.json.Decoder(dict[str, Any])
 

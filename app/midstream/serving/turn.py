@@ -51,6 +51,7 @@ _EARLY_ENDS = {
 """The wire's reasons for answers that the model did not end itself."""
 
 _FACT_LENGTH = 512
+"""Characters of a value of metadata, as in OpenAI's API."""
 
 _QUEUE_SECONDS = 1.0
 """How often a changed position in the queue is reported."""

@@ -13,6 +13,7 @@ from typing import Final
 from rich.cells import cell_len
 
 TAB: Final = 4
+"""Cells between two tab stops."""
 MARK: Final = "\ufffd"
 """Shown for a character that is invisible or would reorder the line."""
 

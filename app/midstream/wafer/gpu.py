@@ -24,6 +24,8 @@ PREFILL_UTILISATION = 0.5
 
 BAND_FITTED = 1.2
 BAND_OTHER_GPU = 1.35
+"""Factors between the estimate and either end of its band: near the fitted rows (calibrated), and
+elsewhere (assumed)."""
 FITTED_GPU = "a100"
 FITTED_WEIGHTS = (4e9, 150e9)
 """Weights of dense models near the fitted rows (8 and 72 billion), a factor of two around them."""

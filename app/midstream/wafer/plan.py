@@ -21,7 +21,9 @@ ALLREDUCE_COLOURS_PER_AXIS = 10
 (``comm_pe.csl``).
 """
 HANDOFF_COLOURS = 2
+"""In and out of a rectangle, where each layer has one of its own."""
 HOST_COLOURS = 2
+"""In and out of the wafer."""
 
 
 @dataclass(frozen=True, slots=True)

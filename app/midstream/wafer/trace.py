@@ -19,7 +19,9 @@ from midstream.wafer.plan import Placed, Plan
 
 PROVIDER = "WaferSimExecutionProvider"
 HOST_PID = 9999
+"""Process of the session in the trace; those before are the wafers."""
 TICKS_PER_US = 1024
+"""Grid of the times; see ``_tick``."""
 ACTIVE = "active PEs (simulated)"
 Event = dict[str, object]
 

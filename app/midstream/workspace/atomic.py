@@ -42,12 +42,15 @@ SWAP_SUFFIX = ".swap"
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
+"""``linux/fcntl.h`` and ``linux/fs.h``."""
 _NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
 _MAX_EXCHANGES = 8
 """Saves in quick succession that are followed."""
 _BUSY_PATIENCE_S = 0.1
+"""How long another program may take to close a file before it is replaced."""
 _READ_CHUNK = 1 << 20
+"""Bytes of one read."""
 # Shared with another machine or a host: events and leases there speak for this machine only.
 _SHARED = ("nfs", "cifs", "smb", "9p", "fuse.", "vboxsf", "drvfs", "virtiofs", "fakeowner", "afs")
 

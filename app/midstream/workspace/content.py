@@ -56,5 +56,6 @@ def is_link_digest(digest: str | None) -> bool:
 
 _LINK = "link:"
 _LARGE = 1_000_000
+"""Bytes from which a digest is remembered."""
 _recent: deque[tuple[bytes, str]] = deque(maxlen=2)
 """Digests of large content, which takes long: a file's is needed before a change and after it."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 _MAX_OPEN: Final = 200
+"""Folders that are kept open."""
 _FOLDER: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", 0)
 _HANDLES: Final = Path("/proc/self/fd")
 

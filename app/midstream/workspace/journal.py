@@ -31,14 +31,21 @@ from midstream.workspace.errors import WorkspaceError
 from midstream.workspace.paths import make_private, root_state_dir, sync_folder
 
 VERSION: Final = 1
+"""Version of the format; newer ones are not read."""
 FLUSH_S: Final = 0.1
+"""How long an entry may wait until it is handed to the system."""
 SYNC_S: Final = 1.0
+"""How long it may be in the hands of the system before it is made to last."""
 MAX_BYTES: Final = 16_000_000
+"""Bytes of a part, after which the next one is begun."""
 MAX_HEADER: Final = 65_536
+"""Bytes of the first line."""
 MAX_TIME: Final = 1e12
 """Limit on seconds since the epoch; a larger number is invalid."""
 MAX_PARTS: Final = 4
+"""Parts of a journal; then the oldest is deleted."""
 KEPT_SESSIONS: Final = 20
+"""Journals of one folder that are kept."""
 TRUNCATED: Final = "journal.truncated"
 """Kind of the entry that the reader inserts where old parts were deleted."""
 

@@ -45,6 +45,7 @@ from midstream.workspace.content import Entry, LinkTarget
 from midstream.workspace.paths import shown
 
 GIT_TIMEOUT_S = 30.0
+"""How long a command of git may take, unless its caller says otherwise."""
 STUCK_S = 3.0
 """How long git may sleep without being woken, when no program of others can keep it waiting."""
 _stuck: Final[set[Path]] = set()
@@ -79,6 +80,7 @@ _READ_FILES: Final = (
 )
 """Files of a repository that most commands of git read."""
 MAX_OUTPUT: Final = 256 << 20
+"""Bytes of git's output."""
 MAX_CONFIG: Final = 4 << 20
 """Bytes of a repository's configuration, which every command of git reads."""
 _DISARMED: Final = (

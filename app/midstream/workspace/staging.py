@@ -39,7 +39,9 @@ _PROGRAM = "100755"
 _LINK = "120000"
 _REPOSITORY = "160000"
 _COMMIT_TIMEOUT_S = 300.0
+"""How long a commit may take, with the repository's hooks."""
 _LOCK_PATIENCE_S = 1.0
+"""How long another git may hold the index."""
 
 
 class IndexState(StrEnum):

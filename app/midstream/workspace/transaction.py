@@ -53,7 +53,9 @@ _NO_RECORD = {errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, *_DENIED}
 _RECORDS_LOCK = "lock"
 _UNREADABLE = ".unreadable"
 _LOCK_PATIENCE_S = 0.5
+"""How long another process may hold the records."""
 _MAX_RECORD = 64_000_000
+"""Bytes of a record."""
 
 
 @dataclass(frozen=True, slots=True)

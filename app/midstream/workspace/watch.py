@@ -50,6 +50,7 @@ DELETED = 3
 
 SETTLE_S = 0.05
 _SETTLE_ROUNDS = 4
+"""Pause before an unfinished file is inspected again, and how often it is."""
 
 Signature = tuple[int, int, int, bool]
 """Modified when, size, inode, whether it may be run."""
@@ -59,7 +60,9 @@ STEP_MS: Final = 20
 IDLE_STEP_MS: Final = 50
 """The same when nothing has changed for ``IDLE_MS``; a wake-up costs some 60 µs, in two threads."""
 IDLE_MS: Final = 5_000
+"""Quiet time after which a watching thread wakes less often."""
 DEBOUNCE_MS: Final = 200
+"""How long events are gathered at most."""
 RETRY_S: Final = 0.1
 """How soon watches that ended by themselves are made again."""
 LOST_S: Final = 3.0

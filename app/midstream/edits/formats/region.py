@@ -36,6 +36,7 @@ from midstream.edits.parsing import (
 )
 
 _HUNK = 0
+"""The number of a region's only hunk."""
 _TAG = re.compile(r"\s*<(region(?:-\d+)?)(?:\s[^>]*)?>(.*)$")
 _ESCAPED: Final = re.compile(r"\s*&lt;region(?:-\d+)?(?:\s.*?)?&gt;")
 _WRAPPING: Final = re.compile(

@@ -37,6 +37,7 @@ _CONFLICT = re.compile(r"<{7}(?: (?!SEARCH\b)|$)")
 """Git's marker of a merge conflict, which is text where blocks begin with ``SEARCH``."""
 _CONFLICT_END = re.compile(r">{7}(?: (?!REPLACE\b)|$)")
 _NAME_LINES: Final = 3
+"""Lines before a block that may name its file."""
 _USUAL: Final = 7
 """Usual length of a marker; other lengths are accepted where they do not underline a heading."""
 

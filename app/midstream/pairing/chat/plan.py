@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _ENDED: Final = (SessionState.READY, SessionState.OFFLINE)
 MAX_STEPS: Final = 30
+"""Steps of a plan; the rest is cut."""
 MAX_STEP_LENGTH: Final = 600
 """Characters."""
 

@@ -39,7 +39,9 @@ MAX_LINES: Final = 400
 MAX_HITS: Final = 80
 """Lines that a search shows."""
 MAX_LISTED: Final = 300
+"""Files that a listing shows."""
 MAX_LINE_LENGTH: Final = 300
+"""Characters of a line that are shown."""
 MAX_BYTES: Final = 4_000_000
 """Bytes of a file or of a program's output that are looked at; the rest is cut as it comes."""
 SECONDS: Final = 10.0

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from typing import Final
 
 MAX_FINDINGS: Final = 500
+"""Findings of one run that are kept."""
 MAX_CHARACTERS: Final = 2_000
 """Length of a line; longer ones are cut before they are read."""
 MAX_FRAMES: Final = 200
+"""Frames of a traceback that are kept."""
 
 Inside = Callable[[str], str | None]
 """The name of a file in the folder for a path as it is printed; None for any other path."""

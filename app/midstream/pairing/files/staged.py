@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from midstream.workspace.staging import IndexEntry
 
 MAX_COMPARED_BYTES: Final = 20_000_000
+"""Bytes of a file on disk that is compared."""
 
 
 class Standing(StrEnum):

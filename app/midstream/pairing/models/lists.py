@@ -56,7 +56,9 @@ _SIGNS: Final = (
 """Engines, an address that only they have, and a field of its answer."""
 
 _ENGINE_SECONDS: Final = 1.5
+"""How long an engine on this machine may take to answer."""
 _MAX_KEPT: Final = 64
+"""Lists that are kept, the newest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from midstream.settings import Settings
 
 _FACTS_SECONDS = 3.0
+"""How long a server may take to describe its model."""
 
 
 def configured_endpoint(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MIN_LINES: Final = 30
 """Shorter classes are written again as a whole."""
 _MIN_BODY: Final = 2
+"""Lines of a body; a shorter one is shown as it is."""
 _MAX_CONSTRUCTOR: Final = 12
 """Lines of a constructor that is shown in full, because it tells what an object has."""
 _CONSTRUCTOR: Final = re.compile(r"\s*(?:def __init__\b|constructor\s*\()")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FILE: Final = "trials.json"
 _MAX_KEPT: Final = 64
+"""Models whose trials are kept, the last ones."""
 
 
 class KeptTrial(msgspec.Struct, frozen=True):

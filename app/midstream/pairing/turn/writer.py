@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from midstream.pairing.turn.reply_files import DryRunFiles
 
 TEMPERATURE: Final = 0.7
+"""Of the candidates: without chance they would all be the same."""
 TESTS_S: Final = 60.0
 """How long the test command may take for one candidate."""
 

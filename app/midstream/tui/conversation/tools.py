@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from midstream.agents.messages import AgentToolCall
 
 MAX_TITLE_LENGTH: Final = 400
+"""Characters of the title of a call."""
 MAX_DIFF_LINES: Final = 12
 """Lines of an edit that are shown before it is written; the whole of it is in the code after."""
 MAX_OUTPUT_LINES: Final = 200

@@ -33,6 +33,7 @@ _FIGURE: Final = re.compile(r"\d[,.]\d")
 _NEAR: Final = 0.35
 """Share of a line's room that may stay empty to break at a better place."""
 _STEP: Final = 2
+"""Cells that a wrapped line's rest is indented by, behind the line's own indentation."""
 _GAP: Final = 2
 """Cells between code and a note at the right edge."""
 _SIGN: Final = 3

@@ -28,6 +28,7 @@ from midstream.tui.widgets.line_api import Painted
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
 
 MAX_SHOWN = 500
+"""Rows in the list; more are found by typing."""
 SYNONYM = 60
 """Score of a row that is found by another word: behind exact parts of a text, before letters."""
 _FOOTER = ("type to narrow down", "up down move", "enter take", "esc close")

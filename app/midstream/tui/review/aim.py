@@ -29,6 +29,7 @@ QUICK_PREVIEW: Final = 400
 MAX_SEARCHED: Final = 2_000
 """In folders with more files, a name that the open file lacks is looked up once it is sent."""
 PAUSE_S: Final = 0.12
+"""How long the keys rest before the target is looked up."""
 CONTEXT_PAUSE_S: Final = 0.2
 """How long the keys rest before the context is looked up."""
 

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from midstream.tui.conversation.pane import ConversationPane
 
 WIDE = 140
+"""Columns from which the list of files stands beside the code."""
 MEDIUM = 80
 TALL = 24
+"""Columns and rows below which the layout is the small one."""
 RAIL_WIDTH = 37
 """Cells of the file list at most, and where it lies over the code."""
 

@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
 
 FRAME_S: Final = 1 / 60
+"""Seconds between two frames while something moves."""
 CLOCK_S: Final = 1.0
 """Seconds between two readings while something is waited for."""
 FACTS_S: Final = 0.25

@@ -42,8 +42,10 @@ from midstream.tui.widgets.line_api import Painted
 from midstream.tui.widgets.row_list import ListRow, RowList
 
 LIST_ROWS = 8
+"""Rows of the list of completions; more are scrolled."""
 MAX_WIDTH = 72
 MIN_WIDTH = 30
+"""Cells of that list, at most and at least."""
 MIN_PATH = 12
 """Cells of a path below which a long name gives way to it."""
 

@@ -25,6 +25,7 @@ MARKS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Letters of ``workspace.repo.RepoStatus.marks`` and the palette role of each."""
 _INDENT: Final = 2
+"""Cells for each folder that a file lies in."""
 _STATE: Final = len("1 waits")
 """Cells of the column that says how far a file is."""
 _WIDTH: Final = 30

@@ -32,6 +32,7 @@ _LIGHTS: Final = {
 _WORDLESS_S: Final = 2
 """Seconds after which they are shown."""
 _SPARK_CELLS: Final = 12
+"""Width of the rate's sparkline."""
 _STATE_CELLS: Final = 9
 """The slot of the activity; only connecting is longer, and nothing stands behind that yet."""
 _CANDIDATE_CELLS: Final = len("candidate 1 of 4")
