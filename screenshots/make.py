@@ -261,7 +261,7 @@ def decided(stage: Stage, state: HunkState) -> int:
 
 def still_facts(state: ReviewState) -> StatusFacts:
     """The status row without rates, which differ from run to run."""
-    if (session := state.session) is None:
+    if (session := state.opened) is None:
         return StatusFacts()
     return StatusFacts(
         model=session.server.model_name,

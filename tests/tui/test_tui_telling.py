@@ -190,10 +190,8 @@ async def test_wrapping_is_remembered(
                 await stage.press("w")
 
 
-@pytest.mark.parametrize("stops", [False, True])
-async def test_what_is_sent_while_the_session_opens_is_sent_then(
-    project: Path, monkeypatch: pytest.MonkeyPatch, stops: bool
-) -> None:
+def opened_later(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Have sessions open once the event is set."""
     may_open = asyncio.Event()
     opening = PairingSession.open
 
@@ -202,6 +200,40 @@ async def test_what_is_sent_while_the_session_opens_is_sent_then(
         return await opening(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(PairingSession, "open", open_later)
+    return may_open
+
+
+NEED_A_SESSION = """
+    changes.stage checks checks.next checks.previous commit context continuous decision.redo
+    decision.undo effort failures feedback.tell file.next file.previous group.accept group.reject
+    guard.file hunk.accept hunk.accept_files hunk.elsewhere hunk.next_undecided
+    hunk.previous_undecided hunk.put_back_now hunk.reject hunk.reject_files hunk.reject_rest
+    hunk.split models pace plan.edit plan.next review.external sessions walk walk.order
+"""
+
+
+async def test_what_needs_a_session_says_that_it_is_still_opening(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_open = opened_later(monkeypatch)
+    app = MidstreamApp(project, Settings(journal=False, attention=False))
+    async with app.run_test() as pilot:
+        stage = Stage(app, pilot, SteppedModel())
+        for action_id in NEED_A_SESSION.split():
+            stage.screen.notices.clear()
+            await stage.screen.perform(action_id)
+            sentence = "The session is still opening; try again in a moment."
+            assert stage.notice == sentence, action_id
+            assert app.screen is stage.screen
+        may_open.set()
+        await stage.until(lambda: app.session is not None, "session")
+
+
+@pytest.mark.parametrize("stops", [False, True])
+async def test_what_is_sent_while_the_session_opens_is_sent_then(
+    project: Path, monkeypatch: pytest.MonkeyPatch, stops: bool
+) -> None:
+    may_open = opened_later(monkeypatch)
     model = SteppedModel()
     async with served(model) as endpoint:
         app = MidstreamApp(

@@ -20,7 +20,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from midstream.errors import UserError
-from midstream.tui.services import AppServices
+from midstream.tui.services import AppServices, StillOpeningError
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.key_bar import KeyHint
@@ -208,6 +208,10 @@ class Notices:
         if closes:
             self._changed()
 
+    def explain(self, error: UserError) -> None:
+        """Say why something was not done."""
+        self.say("info" if isinstance(error, StillOpeningError) else "error", str(error))
+
     def insist(self, text: str) -> bool:
         """Say what doing this again does; returns whether that stood there already.
 
@@ -359,7 +363,7 @@ class ScreenWork:
         try:
             await work()
         except UserError as error:
-            self._notices.say("error", str(error))
+            self._notices.explain(error)
         except Exception as error:  # an internal error must not take the screen down
             self._host.log.error(error)
             self._notices.say("error", self._services.report_defect(error))

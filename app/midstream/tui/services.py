@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
+from midstream.errors import UserError
+
 if TYPE_CHECKING:
     from textual.screen import Screen, ScreenResultCallbackType
 
@@ -22,7 +24,12 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-STILL_OPENING = "The session is still opening; try again in a moment."
+
+class StillOpeningError(UserError):
+    """There is no session yet; the first paint comes before it is open."""
+
+    def __init__(self) -> None:
+        super().__init__("The session is still opening", "try again in a moment")
 
 
 @runtime_checkable

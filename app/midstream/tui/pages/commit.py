@@ -92,8 +92,9 @@ class CommitScreen(PageScreen):
     amend = False
     """Whether the next commit is to replace the last one."""
 
-    def __init__(self, services: AppServices) -> None:
+    def __init__(self, services: AppServices, session: PairingSession) -> None:
         super().__init__(services)
+        self.session = session
         self._offered = ""
         """The message that the page has begun by itself."""
         self._begun = ""
@@ -181,13 +182,12 @@ class CommitScreen(PageScreen):
                 self._keyboard.call_later(self._release)
             files = () if self.changes is None else self.changes.files
             own = any(not file.earlier and file.state != "committed" for file in files)
-            if own and self.session is not None and not self.message.text:
+            if own and not self.message.text:
                 self._offer(commit_message(self.session.turns, self.session.hunks))
             if not (self._is_about_something or self.message.text):
                 self.action_files()
-            if self.session is not None:
-                self.recent = await self.session.commit.recent()
-                self.show_all()
+            self.recent = await self.session.commit.recent()
+            self.show_all()
 
         self.work.run(work)
 
@@ -198,13 +198,12 @@ class CommitScreen(PageScreen):
         return changes is not None and not changes.trouble and bool(changes.files or changes.others)
 
     async def _read(self) -> None:
-        if self.session is not None:
-            changes = await self.session.commit.look(amend=self.amend)
-            self._long = await asyncio.to_thread(_still_compared, changes, dict(self._long))
-            self.changes = changes
-            self._others.clear()
-            self.show_all()
-            self.work.beside(self._compare, "diffs", exclusive=True)
+        changes = await self.session.commit.look(amend=self.amend)
+        self._long = await asyncio.to_thread(_still_compared, changes, dict(self._long))
+        self.changes = changes
+        self._others.clear()
+        self.show_all()
+        self.work.beside(self._compare, "diffs", exclusive=True)
 
     async def _compare(self) -> None:
         """Make the diffs that take long."""
@@ -232,8 +231,7 @@ class CommitScreen(PageScreen):
         summary = _summary(changes)
         if (last := changes.amends) is not None:
             summary = ((f"amends {last.id[:8]} {last.message.splitlines()[0]}", "warning"),)
-        session = self.session
-        skimmed = "" if session is None else session.attention.brief(session.hunks)
+        skimmed = self.session.attention.brief(self.session.hunks)
         self.title_row.show(branch, *summary, (skimmed, "warning"))
         rows = [self._row(file) for file in changes.files if not file.earlier]
         if earlier := [self._row(file) for file in changes.files if file.earlier]:
@@ -364,11 +362,11 @@ class CommitScreen(PageScreen):
         known[1].write(text, self.palette, self.glyphs, self.detail.columns, MAX_SHOWN)
 
     def _read_other(self, path: str) -> None:
-        session, amend = self.session, self.amend
+        amend = self.amend
 
         async def work() -> None:
-            if session is not None and path not in self._others:
-                self._others[path] = await session.commit.other(path, amend=amend)
+            if path not in self._others:
+                self._others[path] = await self.session.commit.other(path, amend=amend)
                 self.show_detail()
 
         self.work.run(work)
@@ -487,24 +485,23 @@ class CommitScreen(PageScreen):
         return cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
 
     @property
-    def _usable(self) -> tuple[Changes, PairingSession] | None:
-        """The changes and the session, if the index can be changed; says why not otherwise."""
-        changes, session = self.changes, self.session
-        if changes is None or session is None:
-            return None
-        if changes.trouble:
+    def _usable(self) -> Changes | None:
+        """The changes, if the index can be changed; says why not otherwise."""
+        changes = self.changes
+        if changes is not None and changes.trouble:
             self.notices.say("warning", changes.trouble)
             return None
-        return changes, session
+        return changes
 
     def action_stage(self) -> None:
         file, usable, unkept = self.file, self._usable, self._unkept
         if usable is None:
             return
-        if file is not None and file.path in usable[0].replaceable:
-            self._do(usable[1].commit.stage_instead(file.path))
+        committing = self.session.commit
+        if file is not None and file.path in usable.replaceable:
+            self._do(committing.stage_instead(file.path))
         elif unkept is not None:
-            self._do(usable[1].commit.forget_staged(unkept))
+            self._do(committing.forget_staged(unkept))
         elif file is None:
             return
         elif file.trouble:
@@ -513,7 +510,6 @@ class CommitScreen(PageScreen):
             words = self.worded("What was accepted")
             self.notices.say("info", f"{words} in {file.path} is committed already.")
         else:
-            committing = usable[1].commit
             back = file.state == "staged"
             self._do((committing.unstage if back else committing.stage)(file.path))
 
@@ -535,32 +531,31 @@ class CommitScreen(PageScreen):
         self.work.run(work)
 
     def action_whole(self) -> None:
-        file, usable = self.file, self._usable
-        if file is None or usable is None:
+        file = self.file
+        if file is None or self._usable is None:
             return
         if file.whole and not file.own:
-            self._do(usable[1].commit.unstage_whole(file.path))
+            self._do(self.session.commit.unstage_whole(file.path))
         elif not (file.own or file.trouble):
             self.notices.say("info", f"{file.path} has no other changed lines.")
         else:
-            self._do(usable[1].commit.stage_whole(file.path))
+            self._do(self.session.commit.stage_whole(file.path))
 
     def action_stage_all(self) -> None:
-        if (usable := self._usable) is None:
+        if (changes := self._usable) is None:
             return
-        changes, session = usable
         if not changes.stageable:
             self.notices.say(
                 "info", self.worded("Everything that was accepted is staged or committed already.")
             )
             return
-        self._do(session.commit.stage(*changes.stageable))
+        self._do(self.session.commit.stage(*changes.stageable))
 
     def action_amend(self) -> None:
         """Let the next commit replace the last one, or go back to adding one."""
-        if (usable := self._usable) is None:
+        if (changes := self._usable) is None:
             return
-        last = usable[0].amends
+        last = changes.amends
 
         async def work() -> None:
             self.amend = last is None
@@ -606,11 +601,10 @@ class CommitScreen(PageScreen):
         self.work.run(work)
 
     def action_commit(self) -> None:
-        if (usable := self._usable) is None or self._asks_what(*usable):
+        if (changes := self._usable) is None or self._asks_what(changes):
             return
-        changes, session = usable
         if changes.staged or self.amend:
-            self._commit(changes, session)
+            self._commit(changes)
         elif changes.stageable:
             many = counted(len(changes.stageable), "file")
             accepted = self.worded("what was accepted")
@@ -626,21 +620,19 @@ class CommitScreen(PageScreen):
 
     def action_commit_all(self) -> None:
         """Commit; what was accepted is staged first if nothing is."""
-        if (usable := self._usable) is None:
+        if (changes := self._usable) is None:
             return
-        changes, session = usable
         if changes.staged or self.amend or not changes.stageable:
             self.action_commit()
         else:
-            first = partial(session.commit.stage, *changes.stageable)
-            self._commit(changes, session, first)
+            self._commit(changes, partial(self.session.commit.stage, *changes.stageable))
 
-    def _asks_what(self, changes: Changes, session: PairingSession) -> bool:
+    def _asks_what(self, changes: Changes) -> bool:
         """Ask whether the commit is to have what was kept, where the index does not say it."""
         partly = tuple(file.path for file in changes.files if file.state == "partly")
-        step = session.commit.stage
+        step = self.session.commit.stage
         if changes.unkept and len(changes.replaceable) == changes.unkept:
-            paths, step = changes.replaceable, session.commit.stage_instead
+            paths, step = changes.replaceable, self.session.commit.stage_instead
             what = f"In {counted(len(paths), 'file')}, what is staged is not what was kept."
         elif changes.unkept:
             return False  # Refused, with what to do.
@@ -654,7 +646,7 @@ class CommitScreen(PageScreen):
             what = f"{words} in {counted(len(paths), 'file')} is not staged."
         else:
             return False
-        commit = partial(self._commit, changes, session)
+        commit = partial(self._commit, changes)
         do = "amend" if self.amend else "commit"
         self.action_files()
         self.notices.ask(
@@ -665,13 +657,9 @@ class CommitScreen(PageScreen):
         )
         return True
 
-    def _commit(
-        self,
-        changes: Changes,
-        session: PairingSession,
-        first: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
+    def _commit(self, changes: Changes, first: Callable[[], Awaitable[None]] | None = None) -> None:
         """Commit, after a change of the index."""
+        session = self.session
         text, amended = self.message.text, changes.amends
         if not text.strip():
             self.action_message()

@@ -65,8 +65,9 @@ class ModelsScreen(PageScreen):
     CHOOSE = "models.use"
     BINDINGS: ClassVar = page_bindings(Place.MODELS)
 
-    def __init__(self, services: AppServices) -> None:
+    def __init__(self, services: AppServices, session: PairingSession) -> None:
         super().__init__(services)
+        self.session = session
         self.choices: list[ModelChoice] = []
         self.trials: dict[str, KeptTrial] = {}
         self.read = False
@@ -118,7 +119,7 @@ class ModelsScreen(PageScreen):
     @property
     def working_with(self) -> str:
         """Title of the coding agent that is in use instead of a model, or ``""``."""
-        return "" if self.session is None else self.session.agent.title
+        return self.session.agent.title
 
     @property
     def current(self) -> ModelChoice | None:
@@ -134,7 +135,7 @@ class ModelsScreen(PageScreen):
         given = self.services.given_endpoint
         name = (
             f"{self.session.server.model_name} at {given}"
-            if given and self.session is not None
+            if given
             else current.name
             if current
             else ""
@@ -224,10 +225,7 @@ class ModelsScreen(PageScreen):
             if choice.title:
                 text.append(f"{visible(choice.title)}\n\n", plain)
             self.tell_facts(text, self._facts(choice), 10)
-            session = self.session
-            waiting: list[str] = []
-            if session is not None:
-                waiting = sorted({hunk.path for hunk in session.hunks})
+            waiting = sorted({hunk.path for hunk in self.session.hunks})
             if words := advice(self.services.shown_path, waiting, here=choice.here):
                 text.append(f"\n{visible(words)}\n", palette.style("accent"))
         elif (agent := self.agent) is not None:
@@ -291,7 +289,7 @@ class ModelsScreen(PageScreen):
     @property
     def effort(self) -> str:
         """The effort of the session."""
-        return "auto" if self.session is None else self.session.turns.effort
+        return self.session.turns.effort
 
     def action_ask(self) -> None:
         if self.asking:
@@ -326,12 +324,12 @@ class ModelsScreen(PageScreen):
         return [choice for choice in self.choices if choice.address in found]
 
     def action_effort(self) -> None:
-        session, current = self.session, self.current
-        if session is None or current is None:
+        current = self.current
+        if current is None:
             return
         levels = current.efforts or ("auto",)
         here = levels.index(self.effort) if self.effort in levels else -1
-        session.turns.effort = levels[(here + 1) % len(levels)]
+        self.session.turns.effort = levels[(here + 1) % len(levels)]
         self.show_all()
         self.notices.say("info", f"Effort {self.effort} from the next instruction on.")
 
@@ -376,10 +374,10 @@ class ModelsScreen(PageScreen):
             self._use(keep=True)
 
     def _use(self, *, keep: bool) -> None:
-        choice, session = self.choice, self.session
-        if session is not None and (agent := self.agent) is not None and not keep:
-            self._start(session, agent)
-        if choice is None or session is None:
+        choice = self.choice
+        if (agent := self.agent) is not None and not keep:
+            self._start(agent)
+        if choice is None:
             return
         if choice.profile is not None and choice.lacking:
             self.setup.complete(choice.profile)
@@ -391,7 +389,7 @@ class ModelsScreen(PageScreen):
 
         self.work.run(lambda: self._switch(choice, keep=keep, again=again))
 
-    def _start(self, session: PairingSession, agent: KnownAgent) -> None:
+    def _start(self, agent: KnownAgent) -> None:
         """Have an agent take the model's place."""
         if agent.title == self.working_with:
             self.notices.say("info", f"{agent.title} is already in use.")
@@ -400,7 +398,7 @@ class ModelsScreen(PageScreen):
                 "warning", f"{agent.title} is not installed; `{agent.install}` installs it."
             )
         else:
-            session.agent.launch(agent)
+            self.session.agent.launch(agent)
             self.dismiss(None)
             self.services.say(
                 "info",
@@ -431,8 +429,7 @@ class ModelsScreen(PageScreen):
             return
         if keep:
             await asyncio.to_thread(keep_choice, choice)
-        if self.session is not None:
-            await self.session.agent.end()
+        await self.session.agent.end()
         self.services.use_model(with_choice(self.services.settings, choice))
         if again:
             self.dismiss(None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -34,9 +34,6 @@ from midstream.tui.widgets.key_bar import KeyBar, KeyHint, answer_hints
 from midstream.tui.widgets.line_api import Painted
 from midstream.tui.widgets.row_list import ListRow, RowList
 from midstream.words import in_review
-
-if TYPE_CHECKING:
-    from midstream.pairing.session import PairingSession
 
 MIN_FACT_WIDTH: Final = 10
 """Width in cells below which a fact in the title row is left out."""
@@ -146,10 +143,6 @@ class PageScreen(EagerScreen):
         self.notices = Notices(self.notice, lambda: services.is_running, self.show_keys)
         self.work = ScreenWork(self, self.notices, services)
 
-    @property
-    def session(self) -> PairingSession | None:
-        return self.services.session
-
     def compose(self) -> ComposeResult:
         self._lay_out(self.terminal_size)  # before anything would be styled twice
         yield self.title_row
@@ -238,7 +231,8 @@ class PageScreen(EagerScreen):
     @property
     def reviewing(self) -> bool:
         """Whether hunks are kept or put back, not accepted or rejected."""
-        return self.session is not None and self.session.only_reviews
+        session = self.services.session
+        return session is not None and session.only_reviews
 
     def worded(self, text: str) -> str:
         """A text about decisions in the words of a review, if there is one."""

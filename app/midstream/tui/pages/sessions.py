@@ -46,6 +46,7 @@ class SessionsScreen(PageScreen):
 
     Args:
         services: The application.
+        session: The session that is open.
         on_deleted: Is told the journal of each session that is deleted.
     """
 
@@ -55,8 +56,11 @@ class SessionsScreen(PageScreen):
     WIDE = 150  # An instruction needs room between the time and the counts.
     BINDINGS: ClassVar = page_bindings(Place.SESSIONS)
 
-    def __init__(self, services: AppServices, on_deleted: Callable[[Path], None]) -> None:
+    def __init__(
+        self, services: AppServices, session: PairingSession, on_deleted: Callable[[Path], None]
+    ) -> None:
         super().__init__(services)
+        self.session = session
         self._on_deleted = on_deleted
         self.infos: list[SessionInfo] = []
         self.summaries: dict[str, SessionSummary] = {}
@@ -84,7 +88,7 @@ class SessionsScreen(PageScreen):
 
     def is_this(self, info: SessionInfo) -> bool:
         """Whether it is the session on screen."""
-        return self.session is not None and self.session.journal.path == info.path
+        return self.session.journal.path == info.path
 
     # showing
 
@@ -206,7 +210,7 @@ class SessionsScreen(PageScreen):
 
     def action_resume(self) -> None:
         info, session = self.info, self.session
-        if info is None or session is None:
+        if info is None:
             return
         summary = self.summaries.get(info.path.name)
         if self.is_this(info):
@@ -239,8 +243,8 @@ class SessionsScreen(PageScreen):
         self.work.run(work)
 
     def action_delete(self) -> None:
-        info, session = self.info, self.session
-        if info is None or session is None:
+        info = self.info
+        if info is None:
             return
         if info.live or self.is_this(info):
             self.notices.say("warning", "That session is open; close it before deleting it.")
@@ -250,13 +254,13 @@ class SessionsScreen(PageScreen):
         lost = f" with {counted(waiting, 'undecided hunk')}" if waiting else ""
         self.notices.ask(
             f"Delete the session of {when(info.changed)}{lost}? Your files stay as they are.",
-            ("delete it", lambda: self._delete(session, info)),
+            ("delete it", lambda: self._delete(info)),
             ("keep it", self.notices.clear),
         )
 
-    def _delete(self, session: PairingSession, info: SessionInfo) -> None:
+    def _delete(self, info: SessionInfo) -> None:
         async def work() -> None:
-            await session.delete_earlier(info.path)
+            await self.session.delete_earlier(info.path)
             self.infos = [other for other in self.infos if other.path != info.path]
             self._on_deleted(info.path)
             self.show_all()

@@ -72,13 +72,12 @@ class Aim(Controller):
     @property
     def _commented(self) -> tuple[Hunk, str] | None:
         """The hunk the text comments on, and its name there."""
-        session = self._state.session
         text = self._composer.field.text
         found = ((chip, i) for chip, i in self._comments.items() if chip in text)
         chip, hunk_id = next(found, ("", 0))
-        if session is None or not chip:
+        if not chip:
             return None
-        hunk = session.hunks.get(hunk_id)
+        hunk = self._state.session.hunks.get(hunk_id)
         live = hunk.live and hunk.path == self._state.path
         return (hunk, chip.strip("[]")) if live else None
 
@@ -106,17 +105,11 @@ class Aim(Controller):
                 symbol=named_with_file(text, self._state.path),
                 cursor=self.cursor_line,
                 selection=self.marked_lines,
-                max_lines=self._longest,
+                max_lines=self._state.session.server.model_info.max_region_lines,
                 path=self._state.path.rpartition("/")[2],
             )
         except TargetUnclearError as error:
             return _first_sentence(error)
-
-    @property
-    def _longest(self) -> int | None:
-        """How many lines the model takes at most."""
-        session = self._state.session
-        return None if session is None else session.server.model_info.max_region_lines
 
     def _around(self, hunk: Hunk, view: FileView) -> Target:
         """The function or class of a hunk; raises ``TargetUnclearError`` where there is none."""
@@ -126,7 +119,7 @@ class Aim(Controller):
             view.proposal.composed(),
             instruction="",
             cursor=view.to_written(hunk.start),
-            max_lines=self._longest,
+            max_lines=self._state.session.server.model_info.max_region_lines,
             path=view.proposal.path,
         )
 
@@ -153,22 +146,19 @@ class Aim(Controller):
     @property
     def is_chat(self) -> bool:
         """Whether the model is a chat model, which gets more than the lines."""
-        session = self._state.session
-        if session is None:
-            return False
-        return session.server.reached and session.server.model_info.is_chat
+        session = self._state.opened
+        return session is not None and session.server.reached and session.server.model_info.is_chat
 
     @property
     def _reads_region_first(self) -> bool:
         """Whether the model can read the lines before there is a word about them."""
-        session = self._state.session
+        session = self._state.opened
         return session is not None and session.server.model_info.reads_region_first
 
     @property
     def _finds_places(self) -> bool:
         """Whether the model finds the lines itself."""
-        session = self._state.session
-        return self.is_chat and session is not None and session.server.model_info.finds_places
+        return self.is_chat and self._state.session.server.model_info.finds_places
 
     @property
     def asks(self) -> bool:
@@ -208,14 +198,13 @@ class Aim(Controller):
         """Show the lines in the gutter and above the text."""
         state, pane, view = self._state, self._pane, self._state.view
         title, active = self._composer.title, self._panes.composing
-        session = state.session
+        session = state.opened
         # A background turn gives way to an instruction; it is not redirected.
-        redirecting = state.running and not (session is not None and session.turns.in_background)
-        asks = session is not None and session.workspace.read_only
-        verb = "Ask" if asks else "Instruct"
-        hint = REDIRECT_HINT if redirecting else ASK_HINT if asks else HINT
+        redirecting = state.running and not state.session.turns.in_background
+        verb = "Ask" if state.read_only else "Instruct"
+        hint = REDIRECT_HINT if redirecting else ASK_HINT if state.read_only else HINT
         if not active:  # letters are keys now
-            does = "ask about the code" if asks else "write to the model"
+            does = "ask about the code" if state.read_only else "write to the model"
             does = "redirect the model" if redirecting else does
             if session is not None and session.agent.on:
                 does = f"write to {visible(session.agent.title)}"
@@ -230,10 +219,11 @@ class Aim(Controller):
             from midstream.pairing.request.kinds import NotAnEditError, check_answers, wish_of
 
             pane.strips.scope = None
-            how = "answered in text; no file is changed"
+            how, model = "answered in text; no file is changed", ""
             if self._sets_plan:
                 how = "these steps become the plan"
             elif session is not None:
+                model = session.server.model_name
                 try:
                     check_answers(session.server.model_info)
                 except NotAnEditError as error:  # Once it was sent, a notice says so.
@@ -241,7 +231,6 @@ class Aim(Controller):
                     shown = self._panes.notice.is_shown
                     how = "" if shown else f"{error.problem}; {key} {error.does}"
             what = "Plan" if wish_of(self._composer.text) else "Ask"
-            model = "" if session is None else session.server.model_name
             title.show(what, model, how, active=True)
             pane.repaint()
             return
@@ -289,7 +278,7 @@ class Aim(Controller):
     @property
     def _draft(self) -> Question | None:
         text = self._composer.text.strip()
-        session = self._state.session
+        session = self._state.opened
         to_agent = session is not None and session.agent.on
         if to_agent or not self._panes.composing or not (text or self._reads_region_first):
             return None
@@ -307,8 +296,8 @@ class Aim(Controller):
     @property
     def change(self) -> str:
         """The hunk under the cursor with its group, for a question about it."""
-        session, hunk = self._state.session, self._pane.hunk
-        return "" if session is None or hunk is None else session.walk.told(hunk)
+        hunk = self._pane.hunk
+        return "" if hunk is None else self._state.session.walk.told(hunk)
 
     async def rehearsed(self) -> Sent | None:
         """The request that the text would make; ``None`` of a redirect, which adds the text only.
@@ -319,7 +308,7 @@ class Aim(Controller):
         from midstream.pairing.request.kinds import question_of, wish_of
 
         session, draft = self._state.session, self._written
-        if session is None or session.agent.on or draft is None or not draft.text:
+        if session.agent.on or draft is None or not draft.text:
             return None
         draft = replace(draft, change=self.change)
         try:
@@ -357,7 +346,7 @@ class Aim(Controller):
         self._work.beside(self._preview, "preview", exclusive=True)
 
     async def _preview(self) -> None:
-        session, draft = self._state.session, self._draft
+        session, draft = self._state.opened, self._draft
         if session is None or draft is None:
             return
         # Built only here: every key compares drafts, and the change is not part of that.

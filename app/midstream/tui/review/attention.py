@@ -29,11 +29,10 @@ class OnScreenTimer(Controller):
 
     def start(self) -> None:
         """Sample for the session that was just attached."""
-        session = self._state.session
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
-        if session is not None and session.attention.on:
+        if self._state.session.attention.on:
             self._sampled_at = time.monotonic()
             self._timer = self._screen.set_interval(0.2, self.sample)
             self._sampling = True
@@ -50,7 +49,7 @@ class OnScreenTimer(Controller):
         now, before = time.monotonic(), self._sampled_at
         self._sampled_at = now
         session, view, pane = self._state.session, self._state.view, self._pane
-        if session is None or not (self._state.running or session.hunks.counts().waiting):
+        if not (self._state.running or session.hunks.counts().waiting):
             self._sampling = False
             if self._timer is not None:
                 self._timer.pause()

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
 from midstream.tui.review.steer import Steer
-from midstream.tui.services import STILL_OPENING
 
 if TYPE_CHECKING:
     from midstream.pairing.checks.findings import FailedPlace
@@ -27,16 +26,13 @@ class Check(Controller):
         """Open the page; the first time, that runs the command."""
         from midstream.tui.pages.checks import ChecksScreen
 
-        session = self._state.session
-        if session is None:
-            self._notices.say("info", STILL_OPENING)
-            return
+        check = self._state.session.check
 
         def left(result: ToPlace | None) -> None:
             if result is not None:
                 self._go(result.finding, mend=result.mend)
 
-        self._services.open_screen(ChecksScreen(self._services, session.check), left)
+        self._services.open_screen(ChecksScreen(self._services, check), left)
 
     def next(self) -> None:
         self._step(1)
@@ -46,10 +42,8 @@ class Check(Controller):
 
     def _step(self, step: int) -> None:
         """Go to the place that failed behind or before the last one."""
-        session, key = self._state.session, self._services.key_for("checks")
-        if session is None:
-            return
-        check, findings = session.check, session.check.findings
+        check, key = self._state.session.check, self._services.key_for("checks")
+        findings = check.findings
         if not findings:
             words = f"The checks ({check.summary}) have named no place; {key} shows them."
             if check.command is None:
@@ -61,8 +55,6 @@ class Check(Controller):
 
     def _go(self, finding: FailedPlace, *, mend: bool = False) -> None:
         session = self._state.session
-        if session is None:
-            return
         self._at = finding
         findings = session.check.findings
         number = findings.index(finding) + 1 if finding in findings else 1

@@ -63,7 +63,7 @@ class Converse(Controller):
 
     @property
     def _partner(self) -> AgentPartner | None:
-        session = self._state.session
+        session = self._state.opened
         return session.agent if session is not None and session.agent.on else None
 
     @property
@@ -73,7 +73,7 @@ class Converse(Controller):
 
     @property
     def _chat(self) -> Chat | None:
-        session = self._state.session
+        session = self._state.opened
         return session.chat if session is not None and session.chat.on else None
 
     @property
@@ -239,7 +239,7 @@ class Converse(Controller):
             return
         await self.open_file(path)
         session, view = self._state.session, self._state.view
-        if session is None or view is None or self._state.path != rel:
+        if view is None or self._state.path != rel:
             return
         for diff in use.call.diffs:
             if self._relative(diff.path) != rel:
@@ -282,11 +282,11 @@ class Converse(Controller):
         """Make hunks of code in the last answer; of several blocks the user chooses one."""
         from midstream.pairing.chat.code_blocks import code_blocks
 
-        session, blocks = self._state.session, code_blocks(self._answer)
-        if session is None or not blocks:
+        if not (blocks := code_blocks(self._answer)):
             self._say_lacking("The last answer contains no code that can become hunks.")
             return
-        turns, path, cursor = session.turns, self._state.path or None, self._aim.cursor_line
+        turns, path = self._state.session.turns, self._state.path or None
+        cursor = self._aim.cursor_line
 
         def take(block: CodeBlock) -> None:
             async def work() -> None:

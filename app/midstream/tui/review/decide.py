@@ -19,7 +19,6 @@ from midstream.tui.review.attention import OnScreenTimer
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
 from midstream.tui.review.steer import Steer
-from midstream.tui.services import STILL_OPENING
 from midstream.tui.visible import visible
 from midstream.tui.widgets.fields import EntryRow
 from midstream.tui.widgets.key_bar import KeyHint
@@ -48,7 +47,7 @@ class Decide(Controller):
     def accept(self) -> None:
         """Accept the hunk under the cursor and go to the next, or the marked lines."""
         session = self._state.session
-        if session is None or self._decide_marked(HunkState.ACCEPTED):
+        if self._decide_marked(HunkState.ACCEPTED):
             return
         self._on_screen.sample()
         hunk = self._target(HunkState.ACCEPTED)
@@ -70,13 +69,13 @@ class Decide(Controller):
             pane.detach()
             pane.show_rows(*rows)
             pane.go_to(rows[0], detach=False)
-        elif (session := self._state.session) is not None:  # the walk went on to another file
-            self._navigate.go_to_hunk(session.hunks.get(hunk_id))
+        else:  # the walk went on to another file
+            self._navigate.go_to_hunk(self._state.session.hunks.get(hunk_id))
 
     def reject(self) -> None:
         """Reject the hunk under the cursor and go to the next, or the marked lines."""
         session = self._state.session
-        if session is None or self._decide_marked(HunkState.REJECTED):
+        if self._decide_marked(HunkState.REJECTED):
             return
         hunk = self._target(HunkState.REJECTED)
         if hunk is None:
@@ -166,7 +165,7 @@ class Decide(Controller):
             action: What does it again.
         """
         session = self._state.session
-        if session is None or self._navigate.just_arrived:
+        if self._navigate.just_arrived:
             return
         self._on_screen.sample()
 
@@ -215,8 +214,6 @@ class Decide(Controller):
     def put_back_now(self) -> None:
         """Put back at once what waits until another program has stopped writing."""
         session = self._state.session
-        if session is None:
-            return
 
         async def work() -> None:
             if not session.hunks.postponed():
@@ -231,7 +228,7 @@ class Decide(Controller):
     def reject_files(self) -> None:
         """Reject what is undecided in every file."""
         session = self._state.session
-        if session is None or self._navigate.just_arrived:
+        if self._navigate.just_arrived:
             return
 
         async def work() -> None:
@@ -247,7 +244,7 @@ class Decide(Controller):
 
     def reject_rest(self) -> None:
         session, path = self._state.session, self._state.path
-        if session is None or not path or self._navigate.just_arrived:
+        if not path or self._navigate.just_arrived:
             return
 
         async def work() -> None:
@@ -299,8 +296,6 @@ class Decide(Controller):
 
     async def _decide_part(self, part: HunkPart, *, accept: bool) -> bool:
         session, hunk_id = self._state.session, part.hunk.id
-        if session is None:
-            return False
         if part.whole:
             return await (
                 session.decisions.accept(hunk_id) if accept else session.decisions.reject(hunk_id)
@@ -319,8 +314,8 @@ class Decide(Controller):
     def split(self) -> None:
         """Split the hunk above the cursor row, or around the marked rows."""
         session = self._state.session
-        found = None if session is None or self._state.view is None else self._cuts()
-        if session is None or found is None:
+        found = None if self._state.view is None else self._cuts()
+        if found is None:
             return
         hunk, cuts = found
 
@@ -410,8 +405,6 @@ class Decide(Controller):
 
     def _save(self, hunk_id: int, text: str) -> None:
         session = self._state.session
-        if session is None:
-            return
         lines = tuple(text.split("\n")) if text else ()
 
         async def work() -> None:
@@ -467,7 +460,7 @@ class Decide(Controller):
         """Switch the guard off for the open file, or on again."""
         session, path = self._state.session, self._state.path
         key = self._services.key_for("guard.file")
-        if session is None or not path:
+        if not path:
             self._notices.say("info", f"Open the file first; {key} is about one file.")
         else:
             how = f"{key} switches it on"
@@ -508,7 +501,7 @@ class Decide(Controller):
             return
         row.shut()
         self._panes.focus(self._pane)
-        if session is None or view is None:
+        if view is None:
             return
         hunk = session.hunks.get(self._asked)
 
@@ -535,8 +528,6 @@ class Decide(Controller):
 
     def _travel(self, *, back: bool) -> None:
         session = self._state.session
-        if session is None:
-            return
 
         async def work() -> None:
             told = len(session.status.notices)
@@ -566,10 +557,6 @@ class Decide(Controller):
 
     def stage(self) -> None:
         session, path = self._state.session, self._state.path
-        if session is None:
-            self._notices.say("info", STILL_OPENING)
-            return
-
         accepted = in_review("accepted") if session.only_reviews else "accepted"
 
         async def work() -> None:

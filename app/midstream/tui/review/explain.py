@@ -11,7 +11,6 @@ from midstream.tui.pages.sheet import HalfReadingScreen, Paragraph, ReadingScree
 from midstream.tui.review.about import who_and_why, why_marked
 from midstream.tui.review.aim import Aim
 from midstream.tui.review.controller import Controller, Shared
-from midstream.tui.services import STILL_OPENING
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -31,9 +30,6 @@ class Explain(Controller):
     def sent(self) -> None:
         """What was sent so far, and what would be with the text being written."""
         session = self._state.session
-        if session is None:
-            self._notices.say("info", STILL_OPENING)
-            return
 
         async def look() -> None:
             from midstream.tui.pages.sent import SentScreen
@@ -51,9 +47,6 @@ class Explain(Controller):
     def why(self) -> None:
         """What is known of the hunk under the cursor, and what was refused or failed so far."""
         session, hunk = self._state.session, self._pane.hunk
-        if session is None:
-            self._notices.say("info", STILL_OPENING)
-            return
         failures = list(self._failures(session))
         if hunk is not None:
             self._tell_about(hunk, session, failures)

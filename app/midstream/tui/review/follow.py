@@ -153,7 +153,7 @@ class Follow(Controller):
         there.
         """
         session, view, pane = self._state.session, self._state.view, self._pane
-        if self.offer_hunk() or session is None or view is None or session.turns.last is None:
+        if self.offer_hunk() or view is None or session.turns.last is None:
             return
         own = session.turns.last.hunks
         for row, _, hunk in view.places():
@@ -165,7 +165,7 @@ class Follow(Controller):
     def _unread_first(self) -> int | None:
         """The row of the answer's first undecided hunk, if that was hardly on screen."""
         session, view = self._state.session, self._state.view
-        if session is None or view is None or session.turns.last is None:
+        if view is None or session.turns.last is None:
             return None
         own = session.turns.last.hunks
         for row, _, hunk in view.places():
@@ -176,7 +176,7 @@ class Follow(Controller):
     def go_along(self) -> None:
         """Follow the writing into another file."""
         state, pane = self._state, self._pane
-        writing = None if state.session is None else state.session.turns.writing
+        writing = state.session.turns.writing
         if writing is None or not pane.following or self._opening or writing[0] == state.path:
             return
         self._opening = True

@@ -44,12 +44,10 @@ class Navigate(Controller):
                 stopped following meanwhile.
         """
         state, pane = self._state, self._pane
-        if state.session is None:
-            return False
         try:
             path = await state.open_path(path)
         except UserError as error:
-            self._notices.say("error", str(error))
+            self._notices.explain(error)
             return False
         if following and not pane.following:
             return False
@@ -96,7 +94,7 @@ class Navigate(Controller):
 
     def _turn_to_file(self, step: int) -> None:
         session = self._state.session
-        if session is None or not session.files:
+        if not session.files:
             return
         paths = list(session.files)
         here = paths.index(self._state.path) if self._state.path in paths else 0
@@ -193,7 +191,7 @@ class Navigate(Controller):
             quietly: Whether to say nothing about that hunk.
         """
         session = self._state.session
-        if session is None or not session.walk.on:
+        if not session.walk.on:
             return False
         here = start or self._pane.hunk
         if here is not None:
@@ -208,7 +206,7 @@ class Navigate(Controller):
         session, pane = self._state.session, self._pane
 
         async def work() -> None:
-            if session is None or not await self.open_path(hunk.path):
+            if not await self.open_path(hunk.path):
                 return
             pane.sync()
             view = self._state.view
@@ -227,9 +225,7 @@ class Navigate(Controller):
 
     def say_kind(self, hunk: Hunk) -> None:
         """Say what kind of change a hunk is, and what shows it."""
-        session = self._state.session
-        evidence = () if session is None else session.walk.evidence(hunk)
-        if evidence:
+        if evidence := self._state.session.walk.evidence(hunk):
             kind, why = evidence[0]
             self._notices.say("info", visible(f"{kind.capitalize()}: {why}."))
 
@@ -279,8 +275,6 @@ class Navigate(Controller):
         """Go to the first undecided hunk of the next file that has one."""
         state = self._state
         session = state.session
-        if session is None:
-            return
         paths = [*state.waiting_by_path]
         if paths == [state.path]:
             self._wrap(step)

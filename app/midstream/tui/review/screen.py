@@ -65,7 +65,7 @@ from midstream.tui.review.status import Status
 from midstream.tui.review.steer import Steer
 from midstream.tui.review.tour import Tour
 from midstream.tui.review.walk import Walk
-from midstream.tui.services import AppServices
+from midstream.tui.services import AppServices, StillOpeningError
 from midstream.tui.widgets.composer import Composer, ComposerText
 from midstream.tui.widgets.diff_pane import DiffPane
 from midstream.tui.widgets.fields import EntryRow
@@ -178,7 +178,7 @@ class ReviewScreen(EagerScreen):
         self._on_screen.resume()
         self.tour.look()
         self.status.refresh()
-        session = self.state.session
+        session = self.state.opened
         goes_on = self.state.doing in WORDLESS or (session is not None and at_work(session))
         if self._clock is not None and goes_on:
             self._clock.resume()
@@ -202,19 +202,20 @@ class ReviewScreen(EagerScreen):
 
     async def perform(self, action_id: str) -> None:
         """Carry out an action of the table."""
-        session = self.state.session
-        refusal = "" if session is None else session.workspace.refusal
         self.notices.key_pressed()
-        if refusal and action_id in WRITING:
-            self.notices.say("warning", refusal)
+        if self.state.read_only and action_id in WRITING:
+            self.notices.say("warning", self.state.session.workspace.refusal)
         elif not await self.tour.takes(action_id):
             await self._call(BY_ID[action_id].call)
 
     async def _call(self, call: str) -> None:
         """Call a controller's method, such as ``decide.accept``."""
-        result = self.method(call)()
-        if isawaitable(result):
-            await result
+        try:
+            result = self.method(call)()
+            if isawaitable(result):
+                await result
+        except StillOpeningError as error:
+            self.notices.explain(error)
 
     def method(self, call: str) -> Callable[[], object]:
         """The method an action calls."""
@@ -258,7 +259,7 @@ class ReviewScreen(EagerScreen):
     def attach(self, session: PairingSession) -> None:
         """Listen to a session that was just opened, and show what it has."""
         composer = self.panes.composer
-        self.state.session = session
+        self.state.opened = session
         self._unsubscribe = session.status.subscribe(self._hear)
         self._set_pace(session.status.state)
         self._folder.update()
@@ -367,7 +368,7 @@ class ReviewScreen(EagerScreen):
             self._arrivals = None
         self._shown_at = perf_counter()
         changed, self._changed = [*self._changed], {}
-        if changed and self.state.session is not None:
+        if changed:
             self.notices.say("info", self.state.session.files.change_message(changed))
         self.panes.pane.sync()
         self.refresh_facts()
@@ -499,9 +500,9 @@ class ReviewScreen(EagerScreen):
         self.status.show_keys()
 
     def _keep_draft(self) -> None:
-        if self.state.session is not None:
+        if (session := self.state.opened) is not None:
             composer = self.panes.composer
-            self.state.session.keep_draft(composer.text, composer.pasted)
+            session.keep_draft(composer.text, composer.pasted)
 
     def _read_folder(self) -> None:
         """Rebuild the file list after files were opened, created or moved."""

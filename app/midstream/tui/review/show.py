@@ -23,7 +23,6 @@ from midstream.tui.pages.help import HelpScreen, review_topics, settings_topic
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
-from midstream.tui.services import STILL_OPENING
 from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow
 from midstream.words import in_review
@@ -91,7 +90,7 @@ class Show(Controller):
         self._state.refresh()
 
     def wrap(self) -> None:
-        pane, session = self._pane, self._state.session
+        pane, session = self._pane, self._state.opened
         pane.set_wrap(not pane.wrap)
         if session is not None and session.drafts is not None:
             session.drafts.wrap = pane.wrap
@@ -195,11 +194,11 @@ class Show(Controller):
             self._notices.say("info", f"Theme {label}, saved in {tilde(path)}.")
 
     def palette(self) -> None:
-        services, reviewing = self._services, self._reviewing
+        services, reviewing = self._services, self._state.reviewing
         rows: list[ListRow] = []
         for action in ACTIONS:
             doubled = action.id.endswith(".anywhere") or action.id in ("palette", "choose")
-            refused = self._read_only and action.id in WRITING
+            refused = self._state.read_only and action.id in WRITING
             if action.place is Place.COMPOSER or doubled or refused or not services.keys[action.id]:
                 continue
             keys = services.all_keys_for(action.id)
@@ -236,14 +235,13 @@ class Show(Controller):
                 self._notices.say("info", sentence)
             self._state.refresh()
 
-        if self._session_is_open:
-            self._services.open_screen(CommitScreen(self._services), committed)
+        self._services.open_screen(CommitScreen(self._services, self._state.session), committed)
 
     def sessions(self) -> None:
         from midstream.tui.pages.sessions import SessionsScreen
 
-        if self._session_is_open:
-            self._services.open_screen(SessionsScreen(self._services, self._state.forget))
+        state = self._state
+        self._services.open_screen(SessionsScreen(self._services, state.session, state.forget))
 
     def settings(self, select: str | None = None) -> None:
         """Open the settings, on one of them."""
@@ -254,13 +252,13 @@ class Show(Controller):
     def models(self) -> None:
         from midstream.tui.pages.models import ModelsScreen
 
-        if self._session_is_open:
-            self._introduced()
-            self._services.open_screen(ModelsScreen(self._services))
+        page = ModelsScreen(self._services, self._state.session)
+        self._introduced()
+        self._services.open_screen(page)
 
     def _introduced(self) -> None:
         """What the built-in model is for was read."""
-        if (session := self._state.session) is not None:
+        if (session := self._state.opened) is not None:
             self._work.run(session.introduction.done)
 
     def telemetry(self) -> None:
@@ -269,30 +267,13 @@ class Show(Controller):
         model = first_model(self._services.settings)
         self._services.open_screen(TelemetryScreen(self._services, model))
 
-    @property
-    def _session_is_open(self) -> bool:
-        """Whether there is a session yet; says so if not."""
-        if self._state.session is None:
-            self._notices.say("info", STILL_OPENING)
-        return self._state.session is not None
-
-    @property
-    def _reviewing(self) -> bool:
-        """Whether hunks are kept or put back."""
-        return self._state.session is not None and self._state.session.only_reviews
-
-    @property
-    def _read_only(self) -> bool:
-        """Whether nothing can be put back or written."""
-        return self._state.session is not None and self._state.session.workspace.read_only
-
     def help(self) -> None:
         services = self._services
         topics = review_topics(
             services.keys,
             composing=self._panes.composing,
-            reviewing=self._reviewing,
-            read_only=self._read_only,
+            reviewing=self._state.reviewing,
+            read_only=self._state.read_only,
         )
         found = (settings_topic(services.key_for("settings")),)
         services.open_screen(HelpScreen(services.palette, services.glyphs, topics, found))
@@ -304,9 +285,6 @@ class Show(Controller):
         from midstream.demo import READING_PACE
 
         services, session = self._services, self._state.session
-        if session is None:
-            self._notices.say("info", STILL_OPENING)
-            return
         if services.settings.profile is not None or services.given_endpoint:
             self._notices.say("info", "Only the built-in model can be slowed down.")
             return

@@ -25,7 +25,7 @@ class StartFacts(Controller):
 
     def read(self) -> None:
         """Begin to read, unless that was done."""
-        if not self._begun and self._state.listed and self._state.session is not None:
+        if not self._begun and self._state.listed:
             self._begun = True
             self._work.beside(self._read, "start")
 
@@ -35,7 +35,7 @@ class StartFacts(Controller):
 
     async def _offer_earlier(self) -> None:
         session = self._state.session
-        earlier = None if session is None else await session.earlier_review()
+        earlier = await session.earlier_review()
         if earlier is None or session is not self._state.session:
             return
 
@@ -58,8 +58,6 @@ class StartFacts(Controller):
         from midstream.pairing.request.suggesting import suggest
 
         state, session = self._state, self._state.session
-        if session is None:
-            return
         if self._services.demo is None:
             repo = session.external.repo
             first = [*session.files, *(repo.marks if repo is not None else ())]

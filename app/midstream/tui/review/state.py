@@ -12,6 +12,7 @@ from midstream.pairing.activity import Activity, activity_of
 from midstream.pairing.status import RUNNING, SessionState
 from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView, MatchFinder
+from midstream.tui.services import StillOpeningError
 
 if TYPE_CHECKING:
     from midstream.pairing.request.suggesting import Suggestion
@@ -35,7 +36,8 @@ class ReviewState:
 
     def __init__(self, refresh: Callable[[], None]) -> None:
         self.refresh = refresh
-        self.session: PairingSession | None = None
+        self.opened: PairingSession | None = None
+        """The session, for what is also shown before there is one."""
         self.path = ""
         """The open file."""
         self.views: dict[str, FileView] = {}
@@ -62,8 +64,19 @@ class ReviewState:
 
     def reset(self) -> None:
         """Forget the session and its files, before another one is attached."""
-        self.session, self.path, self.finder = None, "", None
+        self.opened, self.path, self.finder = None, "", None
         self.views, self.syntaxes, self.places = {}, {}, {}
+
+    @property
+    def session(self) -> PairingSession:
+        """The session.
+
+        Raises:
+            StillOpeningError: There is none yet; whoever calls an action says so.
+        """
+        if self.opened is None:
+            raise StillOpeningError
+        return self.opened
 
     @property
     def view(self) -> FileView | None:
@@ -73,25 +86,38 @@ class ReviewState:
     @property
     def turn(self) -> Turn | None:
         """The running or last turn."""
-        return None if self.session is None else self.session.turns.last
+        return None if self.opened is None else self.opened.turns.last
 
     @property
     def doing(self) -> Activity:
         """What is waited for."""
-        if self.session is None:
-            return Activity.LOADING
-        doing = activity_of(self.session)
+        doing = Activity.LOADING if self.opened is None else activity_of(self.opened)
         return Activity.SENDING if self.sending and doing is Activity.READY else doing
+
+    @property
+    def status(self) -> SessionState:
+        """The state of the model."""
+        return SessionState.STARTING if self.opened is None else self.opened.status.state
 
     @property
     def running(self) -> bool:
         """Whether a turn runs."""
-        return self.session is not None and self.session.status.state in RUNNING
+        return self.status in RUNNING
 
     @property
     def offline(self) -> bool:
         """Whether there is no model to send anything to."""
-        return self.session is not None and self.session.status.state is SessionState.OFFLINE
+        return self.status is SessionState.OFFLINE
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing can be put back or written: a range of commits is looked at."""
+        return self.opened is not None and self.opened.workspace.read_only
+
+    @property
+    def reviewing(self) -> bool:
+        """Whether all hunks are kept or put back."""
+        return self.opened is not None and self.opened.only_reviews
 
     @property
     def heading(self) -> bool:
@@ -102,16 +128,15 @@ class ReviewState:
     @property
     def written_path(self) -> str:
         """The file the model is writing in, or ``""``."""
-        session = self.session
-        if session is None or session.turns.last is None or not self.running:
+        if (turn := self.turn) is None or not self.running:
             return ""
-        writing = session.turns.writing
-        return session.turns.last.path if writing is None else writing[0]
+        writing = self.session.turns.writing
+        return turn.path if writing is None else writing[0]
 
     @property
     def waiting_by_path(self) -> dict[str, int]:
         """How many hunks wait, by file; of a file that was moved, those of its new name."""
-        return {} if self.session is None else self.session.files.moves.waiting_by_path()
+        return {} if self.opened is None else self.opened.files.moves.waiting_by_path()
 
     @property
     def failed_edits(self) -> int:
@@ -139,7 +164,6 @@ class ReviewState:
             UserError: The file cannot be opened, or there is no session.
         """
         session = self.session
-        assert session is not None
         proposal = await session.files.open(path)
         view = self.views.get(proposal.path)
         if view is None:
@@ -179,9 +203,9 @@ class FolderListing:
     async def _read(self) -> None:
         state = self._state
         try:
-            while self._again and (session := state.session) is not None:
+            while self._again:
                 self._again = False
-                files = tuple(await asyncio.to_thread(session.workspace.files))
+                files = tuple(await asyncio.to_thread(state.session.workspace.files))
                 if files != state.files or not state.listed:
                     state.files, self._known, state.listed = files, frozenset(files), True
                     self._changed()

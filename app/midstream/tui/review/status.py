@@ -6,7 +6,7 @@ They are read from the session again whenever something may have changed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from midstream.actions import ACTIONS, BY_ID, WRITING
@@ -302,10 +302,11 @@ class Status(Controller):
             self._show_welcome()
 
     def _show_file(self) -> None:
-        state, session, view = self._state, self._state.session, self._state.view
-        if session is None or view is None:
+        state, view = self._state, self._state.view
+        if view is None:
             self._panes.file.show(FileFacts())
             return
+        session = state.session
         pane, written, path = self._panes.pane, state.written_path, state.path
         here, waiting = session.hunks.counts(path), state.waiting_by_path
         # Those whose place a later answer took are not among the hunks that are numbered.
@@ -349,7 +350,7 @@ class Status(Controller):
         return "   ".join(words)
 
     def _show_rail(self) -> None:
-        state, session = self._state, self._state.session
+        state, session = self._state, self._state.opened
         if session is None or not self._panes.rail.display:
             return
         written = state.written_path
@@ -365,7 +366,7 @@ class Status(Controller):
         self._panes.rail.show_files(entries, state.files, None if repo is None else repo.marks)
 
     def _show_examples(self) -> None:
-        state, session, demo = self._state, self._state.session, self._services.demo
+        state, session, demo = self._state, self._state.opened, self._services.demo
         widget = self._panes.suggestions
         small = self._panes.screen.has_class("-small")
         compact = small or state.view is not None or bool(session and session.turns)
@@ -388,7 +389,7 @@ class Status(Controller):
         widget.show(examples, hint=hint, compact=compact)
 
     def _show_introduction(self) -> None:
-        session, key_for = self._state.session, self._services.key_for
+        session, key_for = self._state.opened, self._services.key_for
         if session is None or not session.introduction.due:
             self._panes.introduction.show("")
             return
@@ -414,62 +415,71 @@ class Status(Controller):
 
     def _composing(self) -> Moment:
         """The state that the composer's keys depend on; cheap, since every character needs it."""
-        composer, session = self._panes.composer, self._state.session
+        composer, session = self._panes.composer, self._state.opened
         text = composer.text
-        return Moment(
+        moment = Moment(
             composing=True,
             typed=bool(text.strip()),
             running=self._state.running,
-            background=session is not None and session.turns.in_background,
             file=self._state.view is not None,
             recallable=bool(composer.history),
             rail=self._panes.rail.display,
             choosing=composer.choosing,
             pasted=text != composer.field.text,
             asking=len(self._notices.choices),
-            agent=session is not None and session.agent.busy,
-            answering=session is not None and session.chat.busy,
             tour=self._panes.tour.words,
+        )
+        if session is None:
+            return moment
+        return replace(
+            moment,
+            background=session.turns.in_background,
+            agent=session.agent.busy,
+            answering=session.chat.busy,
         )
 
     def _reviewing(self) -> Moment:
         """The state that the keys of the code depend on."""
-        state, pane, session = self._state, self._panes.pane, self._state.session
+        state, pane, session = self._state, self._panes.pane, self._state.opened
         rail, hunk = self._panes.rail, pane.hunk
         conversation = self._panes.conversation
         tool = conversation.cursor if conversation is not None else None
-        return Moment(
+        moment = Moment(
             in_rail=rail.has_focus,
             in_conversation=self._panes.conversing,
             tool="" if tool is None else tool.opens,
-            alike=0 if session is None or hunk is None else session.walk.alike(hunk),
             folder=rail.folder and ("fold" if rail.is_unfolded(rail.folder) else "unfold"),
             running=state.running,
-            background=session is not None and session.turns.in_background,
             following=pane.following,
             file=state.view is not None,
             hunk=None if hunk is None else hunk.state,
-            external=session is not None and self._in_review(session, hunk),
-            read_only=session is not None and session.workspace.read_only,
-            planned=session is not None and bool(session.chat.steps.next),
-            answers=session is not None and not session.server.model_info.is_edit_model,
-            flagged=hunk is not None and session is not None and bool(session.reason(hunk)),
             undecided=sum(state.waiting_by_path.values()),
-            together=session is not None
-            and len(here := session.hunks.undecided(state.path)) > 1
-            and session.attention.any_together(here),
-            accepted=session is not None and session.hunks.counts().accepted > 0,
-            undoable=session is not None and session.hunks.undoable,
             marked=pane.mark is not None,
             partly=any(part.hunk.state is HunkState.SETTLED for part in pane.marked_parts),
             searching=state.finder is not None,
             cut=pane.cut,
             failed=bool(state.failed_edits),
             asking=len(self._notices.choices),
-            agent=session is not None and session.agent.busy,
-            answering=session is not None and session.chat.busy,
-            plan=session is not None and bool(session.chat.steps),
             tour=self._panes.tour.words,
+        )
+        if session is None:
+            return moment
+        here = session.hunks.undecided(state.path)
+        return replace(
+            moment,
+            background=session.turns.in_background,
+            alike=0 if hunk is None else session.walk.alike(hunk),
+            external=self._in_review(session, hunk),
+            read_only=state.read_only,
+            answers=not session.server.model_info.is_edit_model,
+            flagged=hunk is not None and bool(session.reason(hunk)),
+            together=len(here) > 1 and session.attention.any_together(here),
+            accepted=session.hunks.counts().accepted > 0,
+            undoable=session.hunks.undoable,
+            agent=session.agent.busy,
+            answering=session.chat.busy,
+            plan=bool(session.chat.steps),
+            planned=bool(session.chat.steps.next),
         )
 
     def _in_review(self, session: PairingSession, hunk: Hunk | None) -> bool:
@@ -501,7 +511,7 @@ class Status(Controller):
 
     def _welcome_notes(self) -> Iterator[str]:
         """Sentences about where we are and what the model can do."""
-        session, key_for = self._state.session, self._services.key_for
+        session, key_for = self._state.opened, self._services.key_for
         if self._services.demo is not None:
             yield "The example project is a temporary copy, removed when you leave."
             if self._services.settings.pace:
@@ -509,11 +519,13 @@ class Status(Controller):
                     "The model writes slowly, so that you can decide and redirect while it "
                     f"writes; {key_for('pace')} switches to full speed."
                 )
-        if session is not None and session.workspace.read_only:
+        if session is None:
+            return
+        if session.workspace.read_only:
             yield "Keeping a hunk marks it as read; nothing on disk changes."
-        elif session is not None and session.review.on:
+        elif session.review.on:
             yield "What other programs write here becomes hunks, to keep or to put back."
-        if session is None or session.agent.on or session.status.state is SessionState.STARTING:
+        if session.agent.on or session.status.state is SessionState.STARTING:
             return
         name, info = session.server.model_name, session.server.model_info
         if info.is_edit_model:
@@ -528,7 +540,7 @@ class Status(Controller):
 
     def _welcome_parts(self) -> Iterator[WelcomePart]:
         """What waits here, what differs from the last commit, and what was done lately."""
-        state, session = self._state, self._state.session
+        state, session = self._state, self._state.opened
         if session is None:
             return
         rows = tuple(
@@ -563,7 +575,7 @@ class Status(Controller):
 
 def status_facts(state: ReviewState) -> StatusFacts:
     """What the status row shows."""
-    if (session := state.session) is None:
+    if (session := state.opened) is None:
         return StatusFacts()
     meter, repo = session.status.meter, session.external.repo
     branch = ""

@@ -83,8 +83,9 @@ class Steer(Controller):
 
     def compose(self) -> None:
         """Go to the text field; in a range of commits, only to ask a question."""
-        session, composer = self._state.session, self._composer
-        if session is not None and session.workspace.read_only:
+        composer = self._composer
+        if self._state.read_only:
+            session = self._state.session
             if session.server.model_info.is_edit_model:
                 self._notices.say("warning", session.workspace.refusal)
                 return
@@ -110,7 +111,7 @@ class Steer(Controller):
         """
         if self._composer.close_list():
             return
-        session = self._state.session
+        session = self._state.opened
         if session is not None and self._composer.text == _editable(session.chat.steps):
             self._composer.put("")
         if self._panes.notice.is_shown and not self._notices.asking:
@@ -143,7 +144,7 @@ class Steer(Controller):
         """Send the text: a new instruction, or a redirect while the model writes."""
         if self._composer.complete():
             return
-        session, text = self._state.session, self._composer.text.strip()
+        session, text = self._state.opened, self._composer.text.strip()
         if not text:
             if self._state.running:
                 self._notices.say(
@@ -177,8 +178,8 @@ class Steer(Controller):
         """Send a text: a question to the conversation, everything else as an instruction."""
         from midstream.pairing.request.kinds import question_of, wish_of
 
-        session, wish = self._state.session, wish_of(text)
-        if session is not None and session.chat.steps.write(wish):
+        wish = wish_of(text)
+        if self._state.session.chat.steps.write(wish):
             self._converse.reveal()
             self._panes.focus(self._pane)
         elif wish or question_of(text):
@@ -190,9 +191,7 @@ class Steer(Controller):
         """Have a question about what is on screen answered in words."""
         from midstream.pairing.request.kinds import question_of, wish_of
 
-        session, wish = self._state.session, wish_of(text)
-        if session is None:
-            return
+        chat, wish = self._state.session.chat, wish_of(text)
         self._notices.clear()
         question = self._about(wish or question_of(text), selection)
         self._converse.reveal()
@@ -201,7 +200,7 @@ class Steer(Controller):
 
         async def work() -> None:
             try:
-                await session.chat.ask(question, plan=bool(wish))
+                await chat.ask(question, plan=bool(wish))
             except UserError as error:
                 self._composer.give_back(text)
                 self._explain(error, text, selection)
@@ -214,24 +213,23 @@ class Steer(Controller):
 
     def next_step(self) -> None:
         """Carry out the next step of the plan, as an instruction in its words."""
-        session = self._state.session
-        step = session.chat.steps.next if session is not None else ""
-        if step:
+        steps = self._state.session.chat.steps
+        if step := steps.next:
             self.instruct(step, typed=False)
-        elif session is not None and session.chat.steps:
+        elif steps:
             self._notices.say("info", "Every step of the plan has been started.")
         else:
             self._notices.say("info", _NO_PLAN)
 
     def edit_plan(self) -> None:
         """Put the plan into the composer, to be sent again as it should be."""
-        session = self._state.session
-        if session is None or not session.chat.steps:
+        steps = self._state.session.chat.steps
+        if not steps:
             self._notices.say("info", _NO_PLAN)
         elif self._composer.text.strip():
             self._notices.say("info", "Send or clear your text first.")
         else:
-            self._composer.put(_editable(session.chat.steps))
+            self._composer.put(_editable(steps))
             self._panes.focus_composer()
 
     def instruct(
@@ -245,8 +243,6 @@ class Steer(Controller):
             typed: Whether the user typed it, and gets it back if it cannot be sent.
         """
         state, session = self._state, self._state.session
-        if session is None:
-            return
         self._notices.clear()
         turns, stops = session.turns, self._stops
         # A text sent before the first turn has begun is about that turn as well.
@@ -352,8 +348,6 @@ class Steer(Controller):
     ) -> None:
         """Ask whether files may be sent; the text stays in the composer until then."""
         session = self._state.session
-        if session is None:
-            return
         names = ", ".join(error.paths)
         it = "it" if len(error.paths) == 1 else "them"
         whose = session.server.model_name or "the model"
@@ -375,15 +369,15 @@ class Steer(Controller):
         self._panes.focus(self._pane if self._state.view is not None else None)
 
     def queue(self) -> None:
-        session = self._state.session
-        if not self._composer.text.strip() or session is None:
+        if not self._composer.text.strip():
             return
         if not self._state.running or self._aim.asks:
             self.send()
             return
-        session.turns.queue(self._composer.take())
+        turns = self._state.session.turns
+        turns.queue(self._composer.take())
         self._panes.focus(self._pane)
-        many = counted(len(session.turns.queued), "instruction")
+        many = counted(len(turns.queued), "instruction")
         self._notices.say("info", f"Queued; {many} will run when this answer ends.")
         self._state.refresh()
 
@@ -394,20 +388,17 @@ class Steer(Controller):
 
         Right after an answer has ended, the first time was meant for that answer.
         """
-        session = self._state.session
-        if session is None and self._held:
+        if self._held:
             self._held = ""
             self._notices.say("info", "Not sent; your text stays here.")
         elif self._search is not None and not self._search.is_finished:
             self._search.cancel()
         elif self._converse.stop():
             return
-        elif session is not None and (
-            self.sending or self._state.running or session.status.state is SessionState.STOPPING
-        ):
+        elif self.sending or self._state.running or self._state.status is SessionState.STOPPING:
             self._stops += 1
             # Not serial: stopping must not wait for a write in progress.
-            self._work.beside(session.turns.stop, "stop", exclusive=True)
+            self._work.beside(self._state.session.turns.stop, "stop", exclusive=True)
         elif time.monotonic() - self._ended_at < LATE_S:
             self._ended_at = 0.0
             # A problem with the answer matters more than that it has ended.
@@ -431,7 +422,7 @@ class Steer(Controller):
         if turn.status is TurnStatus.FAILED:
             self._turn_failed(turn)
             return
-        if turn.status is TurnStatus.STOPPED and session is not None:
+        if turn.status is TurnStatus.STOPPED:
             if any(session.hunks.get(each).state is HunkState.HELD for each in turn.hunks):
                 return  # The guard has stopped it and has said so.
             waiting = len(session.hunks.undecided(turn.path))
@@ -448,8 +439,7 @@ class Steer(Controller):
             self._notices.say("info", text, outcome=True)
 
     def _turn_failed(self, turn: Turn) -> None:
-        session = self._state.session
-        step = session is not None and session.chat.steps.carried_out_by(turn)
+        step = self._state.session.chat.steps.carried_out_by(turn)
         if not (turn.background or step or self._composer.text.strip()):
             self._composer.give_back(turn.instruction)
         if turn.again:
@@ -478,7 +468,7 @@ class Steer(Controller):
         from midstream.pairing.models.choosing import advice
 
         session = self._state.session
-        if session is None or self._advised or self._panes.notice.is_shown:
+        if self._advised or self._panes.notice.is_shown:
             return
         here = session.server.profile is None and not self._services.given_endpoint
         if words := advice("", sorted({hunk.path for hunk in session.hunks}), here=here):
@@ -514,8 +504,7 @@ class Steer(Controller):
         """Send the reason for rejecting a hunk, for its function or for new code like it."""
         from midstream.code.outline import declared_names
 
-        session = self._state.session
-        turn = None if session is None else session.turns.of(hunk)
+        turn = self._state.session.turns.of(hunk)
         if turn is not None and not hunk.old and declared_names(hunk.path, "\n".join(hunk.new)):
             # The hunk is gone: the instruction alone says what to change, and where.
             self.instruct(f"{turn.instruction.rstrip('. ')}. {why}")
@@ -525,7 +514,7 @@ class Steer(Controller):
     def elsewhere(self) -> None:
         """Repeat the change of the hunk under the cursor wherever else it is needed."""
         session, hunk = self._state.session, self._pane.hunk
-        if session is None or hunk is None:
+        if hunk is None:
             self._notices.say("info", "Put the cursor on a hunk first, to repeat it elsewhere.")
             return
         if not self._navigate.reveal(hunk):
@@ -554,8 +543,6 @@ class Steer(Controller):
 
     def continuous(self) -> None:
         session = self._state.session
-        if session is None:
-            return
         on = not session.background.continuous
 
         async def work() -> None:
@@ -574,8 +561,6 @@ class Steer(Controller):
     def review_external(self) -> None:
         """Review what other programs write, open what was set aside, or stop."""
         session = self._state.session
-        if session is None:
-            return
         review, key = session.review, self._services.key_for("review.external")
 
         async def look() -> None:
@@ -604,8 +589,6 @@ class Steer(Controller):
     def tell_agent(self) -> None:
         """Tell the agent what was put back, in the best way available."""
         session = self._state.session
-        if session is None:
-            return
         feedback, agent = session.feedback, session.agent
         what = counted(feedback.waiting, "put-back")
         if not feedback.waiting:
@@ -626,8 +609,6 @@ class Steer(Controller):
         from midstream.pairing.models.choosing import efforts_of
 
         session = self._state.session
-        if session is None:
-            return
         if self._converse.on:
             self._converse.choose()
             return

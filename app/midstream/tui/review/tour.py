@@ -144,7 +144,7 @@ class Tour(Controller):
     @property
     def offered(self) -> bool:
         """Whether Enter in the empty line begins it."""
-        session = self._state.session
+        session = self._state.opened
         if self.on or self._services.demo is None or session is None:
             return False
         return not session.turns and session.external.repo is not None
@@ -235,10 +235,10 @@ class Tour(Controller):
         """Show the first step, in the demo."""
         if self._services.demo is None:
             self._notices.say("info", "The tour is part of `midstream demo`.")
-        elif self._state.session is not None:
+        else:
+            self._go_to(1)
             self._notices.clear()
             self._panes.focus(self._pane)
-            self._go_to(1)
 
     def leave(self) -> None:
         """End it; everything stays as it is."""
@@ -262,12 +262,12 @@ class Tour(Controller):
 
     def look(self) -> None:
         """Show the next step if this one is done, and the line that belongs to it."""
-        session = self._state.session
-        if session is None or not self.on:
+        if not self.on:
             self._panes.tour.show(self._words_of_offer if self.offered else TourWords())
             return
         from midstream.demo.tour import Done
 
+        session = self._state.session
         facts = _Facts.of(session)
         if self._before is not None:
             if self._step.done is Done.WRITTEN and not session.review.on:
@@ -285,11 +285,10 @@ class Tour(Controller):
     def _go_to(self, number: int) -> None:
         from midstream.demo.tour import Done
 
-        session = self._state.session
+        self._before = _Facts.of(self._state.session)
         self._number, self._sent, self._tried, self._tries = number, False, None, 0
         self._hush()
         self._wrote = None
-        self._before = None if session is None else _Facts.of(session)
         if self._step.done is Done.PUT_BACK:  # its key is about the hunk under the cursor
             self._show_written()
         self._state.refresh()
@@ -301,10 +300,10 @@ class Tour(Controller):
 
     def _show_written(self) -> bool:
         """Put the cursor on what the script has changed; whether it is elsewhere so far."""
-        session, here = self._state.session, self._pane.undecided_hunk
-        if session is None or (here is not None and here.external):
+        here = self._pane.undecided_hunk
+        if here is not None and here.external:
             return False
-        written = [hunk for hunk in session.hunks.undecided() if hunk.external]
+        written = [hunk for hunk in self._state.session.hunks.undecided() if hunk.external]
         if written:
             self._navigate.go_to_hunk(written[0], quietly=True)
         return bool(written)
@@ -314,7 +313,7 @@ class Tour(Controller):
         from midstream.demo.tour import PATH, Done
 
         session = self._state.session
-        if session is None or not self.on:
+        if not self.on:
             return
         step, facts = self._step, _Facts.of(session)
         if self._is_under_way(facts):

@@ -10,7 +10,6 @@ from midstream.edits.hunks import HunkState
 from midstream.tui.review.attention import OnScreenTimer
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
-from midstream.tui.services import STILL_OPENING
 
 if TYPE_CHECKING:
     from midstream.edits.groups import HunkGroup
@@ -30,9 +29,6 @@ class Walk(Controller):
         from midstream.tui.pages.walk import WalkScreen
 
         session = self._state.session
-        if session is None:
-            self._notices.say("info", STILL_OPENING)
-            return
         self._on_screen.sample()
 
         def left(result: ToHunk | None) -> None:
@@ -44,9 +40,6 @@ class Walk(Controller):
     def switch(self) -> None:
         """Follow the walk, or the order of the files."""
         session = self._state.session
-        if session is None:
-            self._notices.say("info", STILL_OPENING)
-            return
         session.walk.on = not session.walk.on
         key = self._services.key_for("hunk.next_undecided")
         order = "the walk, risky hunks first" if session.walk.on else "the files"
@@ -61,7 +54,7 @@ class Walk(Controller):
     def _decide_here(self, *, accept: bool) -> None:
         """Decide the group of the hunk under the cursor."""
         session, hunk = self._state.session, self._pane.hunk
-        if session is None or self._navigate.just_arrived:
+        if self._navigate.just_arrived:
             return
         group = None if hunk is None else session.walk.group_of(hunk)
         if hunk is None or group is None:
@@ -89,8 +82,6 @@ class Walk(Controller):
             The level and the text of what to say.
         """
         session, key_for = self._state.session, self._services.key_for
-        if session is None:
-            return "info", STILL_OPENING
         through = session.walk
         if not through.example_read(group):
             many = counted(len(group.hunks), "hunk")
