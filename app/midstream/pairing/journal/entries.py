@@ -6,16 +6,15 @@ To journal another action, add a ``SessionEntry`` to this file, and pass it to
 
 from __future__ import annotations
 
-import base64
 import zlib
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import chain, islice, repeat
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
 
-from msgspec import convert
+from msgspec import Struct, convert, to_builtins
+from msgspec.structs import replace
 
 from midstream.edits.documents import NO_FILE, SourceText
 from midstream.edits.hunk_store import HunkStore
@@ -27,8 +26,6 @@ from midstream.workspace.content import Entry, LinkTarget
 if TYPE_CHECKING:
     from typing import Self
 
-    from _typeshed import DataclassInstance
-
     from midstream.edits.proposal import FileProposal
     from midstream.workspace.baseline import BaselineRecord
 
@@ -39,8 +36,6 @@ MAX_RECORDED: Final = 4_000_000
 """More bytes of a file that is no text are not recorded."""
 MAX_UNPACKED: Final = 256 << 20
 """A file of more bytes is never recorded."""
-
-_Fields = TypeVar("_Fields", bound="DataclassInstance")
 
 
 class SeenHunk(NamedTuple):
@@ -72,30 +67,6 @@ class ReadSoFar:
     accepted: dict[int, str] = field(default_factory=dict[int, str])
     together: dict[int, str] = field(default_factory=dict[int, str])
     titles: dict[str, str] = field(default_factory=dict[str, str])
-
-
-class EntryWriter(Protocol):
-    """Writes journal entries."""
-
-    def append(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Hand the data of an entry to the file."""
-        ...
-
-    def append_later(self, kind: str, make: Callable[[], Mapping[str, Any]]) -> None:
-        """The same for data that takes a while to make, from what does not change any more."""
-        ...
-
-    def write_unfinished_line(self, path: str) -> None:
-        """Write the rest of the text of a file."""
-        ...
-
-    def drop_unfinished_line(self, path: str) -> None:
-        """Forget the rest of the text of a file."""
-        ...
-
-    def flush(self) -> None:
-        """Return when every entry is on the device; OSError when the disk is full or gone."""
-        ...
 
 
 class Replayed:
@@ -135,43 +106,38 @@ class Replayed:
         self.open_step = ""
 
 
-@dataclass(eq=False, repr=False)
-class SessionEntry(ABC):
+class SessionEntry(Struct, eq=False, forbid_unknown_fields=True):
     """One entry of the journal: its fields are what is written.
 
-    ``write`` and ``replay`` are the two directions.  Entries are plain dataclasses, neither frozen
-    nor comparable, because two dozen of those would cost several milliseconds at startup.
+    ``written`` and ``read`` are the two directions.
+
+    Attributes:
+        kind: Its name in the file.
+        later: Whether ``written`` takes a while; then the fields do not change any more.
+        masked: The fields in which credentials are masked.
     """
 
     kind: ClassVar[str] = ""
+    later: ClassVar[bool] = False
+    masked: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **_: bool) -> None:
         if cls.kind:
             KINDS[cls.kind] = cls
 
-    def write(self, journal: EntryWriter) -> None:
-        """Append this entry to a journal."""
-        journal.append(self.kind, vars(self))
+    def written(self) -> dict[str, Any]:
+        """The fields as JSON data."""
+        data = to_builtins(self)
+        return data | {name: _mask(data[name]) for name in self.masked if data[name]}
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
-        """Inverse of ``write``; ValueError for missing or unknown fields, or other types."""
-        return _checked(cls, data)
+        """Inverse of ``written``; ValueError for missing or unknown fields, or other types."""
+        return convert(data, cls)
 
-    @abstractmethod
     def replay(self, state: Replayed) -> None:
         """Do to ``state`` what happened when this entry was written."""
-
-
-def _checked(kind: type[_Fields], data: Mapping[str, Any]) -> _Fields:
-    """A dataclass with these fields; ValueError where they are not its own.
-
-    Whoever may write the state folder may have written anything into a journal.
-    """
-    made = convert(data, kind)
-    if unknown := data.keys() - {known.name for known in fields(kind)}:
-        raise ValueError(f"unknown fields {sorted(unknown)}")
-    return made
+        raise NotImplementedError
 
 
 def _check_names(*paths: str) -> None:
@@ -183,21 +149,19 @@ def _check_names(*paths: str) -> None:
             raise ValueError(f"no file can be named {path!r}")
 
 
-def _packed(data: bytes) -> str:
-    return base64.b64encode(_compressed(data)).decode("ascii")
+def _mask(words: Any) -> Any:
+    """The same text, or the same list or table of texts, without credentials."""
+    from midstream.guard.secrets import mask_text
 
-
-def _compressed(data: bytes) -> bytes:
-    return zlib.compress(data, 6)
-
-
-def _unpacked(text: str) -> bytes:
-    """Inverse of ``_packed``; ValueError for anything else."""
-    return _decompressed(base64.b64decode(text, validate=True))
+    if isinstance(words, list):
+        return [_mask(word) for word in cast("list[Any]", words)]
+    if isinstance(words, dict):
+        return {name: _mask(word) for name, word in cast("dict[str, Any]", words).items()}
+    return mask_text(words)
 
 
 def _decompressed(data: bytes) -> bytes:
-    """Inverse of ``_compressed``; ValueError for anything else."""
+    """Inverse of ``zlib.compress``; ValueError for anything else."""
     reader = zlib.decompressobj()
     try:
         found = reader.decompress(data, MAX_UNPACKED)
@@ -208,8 +172,13 @@ def _decompressed(data: bytes) -> bytes:
     return found
 
 
-@dataclass(eq=False, repr=False)
-class BaseEntry(SessionEntry):
+def _each(
+    change: Callable[[bytes], bytes], kept: Mapping[str, bytes | None]
+) -> dict[str, bytes | None]:
+    return {path: None if data is None else change(data) for path, data in kept.items()}
+
+
+class BaseEntry(SessionEntry, omit_defaults=True):
     """A file was opened, or its base replaced by what is on disk; no digest means no file.
 
     Attributes:
@@ -217,23 +186,24 @@ class BaseEntry(SessionEntry):
         data: Its bytes; none if they are too many to be recorded.
         digest: Their digest.
         review: Whether what another program changed waits for a decision.
-        whole: The line that stands for a file which is decided as a whole.
         executable: Whether it may be run, if that is known.
-        link: Whether it is a symbolic link; then ``data`` is where it points.
         by_lines: Whether a missing file is decided line by line from now on.
+        whole: The line that stands for a file which is decided as a whole.
         recorded: Whether ``data`` is what the file held.
+        link: Whether it is a symbolic link; then ``data`` is where it points.
     """
 
     kind = "base"
+    later = True
     path: str
     data: bytes
     digest: str | None
     review: bool = False
+    executable: bool | None = None
+    by_lines: bool = False
     whole: str = ""
     recorded: bool = True
-    executable: bool | None = None
     link: bool = False
-    by_lines: bool = False
 
     @classmethod
     def of(
@@ -249,29 +219,18 @@ class BaseEntry(SessionEntry):
         data, executable = (b"", None) if entry is None else entry
         if digest is None or not isinstance(text, StandIn):
             lines = digest is None and not isinstance(text, StandIn)
-            return cls(path, data, digest, review, executable=executable, by_lines=lines)
+            return cls(path, data, digest, review, executable, lines)
         recorded = len(data) <= MAX_RECORDED
+        whole, link = text.lines[0], text.properties.link
         kept = data if recorded else b""
-        return cls(
-            path, kept, digest, review, text.lines[0], recorded, executable, text.properties.link
-        )
+        return cls(path, kept, digest, review, executable, False, whole, recorded, link)
 
-    def write(self, journal: EntryWriter) -> None:
-        journal.append_later(self.kind, self._fields)
-
-    def _fields(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {"path": self.path, "data": _packed(self.data)}
-        fields["digest"] = self.digest
-        fields |= {"review": True} if self.review else {}
-        fields |= {} if self.executable is None else {"executable": self.executable}
-        fields |= {"by_lines": True} if self.by_lines else {}
-        if self.whole:
-            fields |= {"whole": self.whole, "recorded": self.recorded, "link": self.link}
-        return fields
+    def written(self) -> dict[str, Any]:
+        return to_builtins(replace(self, data=zlib.compress(self.data)))
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
-        entry = super().read(data)  # That takes bytes from base64.
+        entry = super().read(data)
         entry.data = _decompressed(entry.data)
         return entry
 
@@ -306,7 +265,6 @@ class BaseEntry(SessionEntry):
             state.executable[self.path] = self.executable
 
 
-@dataclass(eq=False, repr=False)
 class AbsentEntry(SessionEntry):
     """From now on a decision that leaves no line of this file leaves no file."""
 
@@ -318,57 +276,56 @@ class AbsentEntry(SessionEntry):
             state.files[self.path].vanishes = True
 
 
-@dataclass(eq=False, repr=False)
 class BaselineEntry(SessionEntry):
-    """What files held before a review; replaces an earlier one.  See ``BaselineRecord``."""
+    """What files held before a review; replaces an earlier one.  See ``BaselineRecord``.
+
+    Attributes:
+        head: As in the record, and so is ``log``.
+        kept: What files held, or where links pointed; ``None`` for no file.
+        links: Which of them are links.
+        executable: Which of them may be run.
+    """
 
     kind = "baseline"
+    later = True
     head: str
     log: int
-    kept: Mapping[str, Entry | None]
+    kept: dict[str, bytes | None]
+    links: list[str]
+    executable: dict[str, bool | None]
 
-    def write(self, journal: EntryWriter) -> None:
-        journal.append_later(self.kind, self._fields)
-
-    def _fields(self) -> dict[str, Any]:
-        there = {path: entry for path, entry in self.kept.items() if entry is not None}
-        kept = dict.fromkeys(self.kept) | {path: _packed(e.data) for path, e in there.items()}
+    @classmethod
+    def of(cls, record: BaselineRecord) -> Self:
+        """The entry of a record."""
+        there = {path: entry for path, entry in record.kept.items() if entry is not None}
+        kept = dict.fromkeys(record.kept) | {path: entry.data for path, entry in there.items()}
         links = [path for path, entry in there.items() if isinstance(entry.data, LinkTarget)]
-        may_run = {path: entry.executable for path, entry in there.items()}
-        facts = {"head": self.head, "log": self.log, "kept": kept}
-        return {**facts, "links": links, "executable": may_run}
+        executable = {path: entry.executable for path, entry in there.items()}
+        return cls(record.head, record.log, kept, links, executable)
+
+    def written(self) -> dict[str, Any]:
+        return to_builtins(replace(self, kept=_each(zlib.compress, self.kept)))
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
-        written = _checked(_WrittenBaseline, data)
-        _check_names(*written.kept)
-        kept: dict[str, Entry | None] = {}
-        links, may_run = set(written.links), written.executable
-        for path, packed in written.kept.items():
-            kept[path] = None
-            if packed is not None:
-                found = _unpacked(packed)
-                kept[path] = Entry(LinkTarget(found) if path in links else found, may_run.get(path))
-        return cls(written.head, written.log, kept)
+        entry = super().read(data)
+        entry.kept = _each(_decompressed, entry.kept)
+        return entry
 
     def replay(self, state: Replayed) -> None:
         from midstream.workspace.baseline import BaselineRecord
 
-        state.baseline = BaselineRecord(self.head, self.log, self.kept)
+        _check_names(*self.kept)
+        links = set(self.links)
+        kept = {
+            path: data
+            if data is None
+            else Entry(LinkTarget(data) if path in links else data, self.executable.get(path))
+            for path, data in self.kept.items()
+        }
+        state.baseline = BaselineRecord(self.head, self.log, kept)
 
 
-@dataclass(eq=False, repr=False)
-class _WrittenBaseline:
-    """The fields of a ``BaselineEntry`` as they are written."""
-
-    head: str
-    log: int
-    kept: dict[str, str | None]
-    links: list[str]
-    executable: dict[str, bool | None]
-
-
-@dataclass(eq=False, repr=False)
 class ReviewedEntry(SessionEntry):
     """A commit contains a file as it is: nothing in it needs a decision any longer."""
 
@@ -379,18 +336,13 @@ class ReviewedEntry(SessionEntry):
         state.files[self.path].committed()
 
 
-@dataclass(eq=False, repr=False)
 class _TurnEntry(SessionEntry):
     turn: Turn
-
-    def write(self, journal: EntryWriter) -> None:
-        journal.append(self.kind, {**vars(self), "turn": asdict(self.turn)})
 
     def replay(self, state: Replayed) -> None:
         state.turns.append(self.turn)
 
 
-@dataclass(eq=False, repr=False)
 class BeginEntry(_TurnEntry):
     """A turn opened a segment over the current base; ``repair``: its indentation is corrected."""
 
@@ -424,7 +376,6 @@ class EndEntry(_TurnEntry):
         state.turns = [self.turn if known.id == self.turn.id else known for known in state.turns]
 
 
-@dataclass(eq=False, repr=False)
 class SegmentEntry(SessionEntry):
     """An answer that names its places itself opened a segment."""
 
@@ -441,7 +392,6 @@ class SegmentEntry(SessionEntry):
         )
 
 
-@dataclass(eq=False, repr=False)
 class WithdrawEntry(SessionEntry):
     """A segment was taken back."""
 
@@ -449,17 +399,12 @@ class WithdrawEntry(SessionEntry):
     path: str
     serial: int
 
-    def write(self, journal: EntryWriter) -> None:
-        journal.drop_unfinished_line(self.path)
-        super().write(journal)
-
     def replay(self, state: Replayed) -> None:
         proposal = state.files[self.path]
         for segment in [s for s in proposal.segments if s.serial == self.serial]:
             proposal.withdraw(segment)
 
 
-@dataclass(eq=False, repr=False)
 class TextEntry(SessionEntry):
     """Whole lines of a segment; written by ``SessionJournal.text``."""
 
@@ -471,38 +416,34 @@ class TextEntry(SessionEntry):
         state.files[self.path].feed(self.text)
 
 
-@dataclass(eq=False, repr=False)
-class _SegmentStep(SessionEntry):
-    path: str
+class SegmentStep(SessionEntry):
+    """A step of a segment, after all of the text that came before it."""
 
-    def write(self, journal: EntryWriter) -> None:
-        journal.write_unfinished_line(self.path)
-        super().write(journal)
+    path: str
 
     def replay(self, state: Replayed) -> None:
         getattr(state.files[self.path], self.kind)()  # The kind is the method's name.
 
 
-class FreezeEntry(_SegmentStep):
+class FreezeEntry(SegmentStep):
     """A segment was frozen."""
 
     kind = "freeze"
 
 
-class ResumeEntry(_SegmentStep):
+class ResumeEntry(SegmentStep):
     """A frozen segment goes on."""
 
     kind = "resume"
 
 
-class FinishEntry(_SegmentStep):
+class FinishEntry(SegmentStep):
     """The text of a segment is complete."""
 
     kind = "finish"
 
 
-@dataclass(eq=False, repr=False)
-class AbandonEntry(_SegmentStep):
+class AbandonEntry(SegmentStep):
     """A segment ended before its text did.
 
     Attributes:
@@ -516,7 +457,6 @@ class AbandonEntry(_SegmentStep):
         state.files[self.path].abandon(settle_tail=self.settle_tail)
 
 
-@dataclass(eq=False, repr=False)
 class DecideEntry(SessionEntry):
     """Hunks were decided in one step."""
 
@@ -530,7 +470,6 @@ class DecideEntry(SessionEntry):
         state.open_step = self.kind
 
 
-@dataclass(eq=False, repr=False)
 class ReadingEntry(SessionEntry):
     """How far the reader has come, as changes since the last such entry.
 
@@ -565,7 +504,6 @@ class ReadingEntry(SessionEntry):
         reading.together |= dict(self.together)
 
 
-@dataclass(eq=False, repr=False)
 class TitlesEntry(SessionEntry):
     """The model was asked what to call groups of hunks, by their keys."""
 
@@ -576,7 +514,6 @@ class TitlesEntry(SessionEntry):
         state.reading.titles |= self.titles
 
 
-@dataclass(eq=False, repr=False)
 class PostponeEntry(SessionEntry):
     """External hunks will be put back once writing has stopped; ``None``: they will not."""
 
@@ -588,7 +525,6 @@ class PostponeEntry(SessionEntry):
         state.hunks.postpone(self.ids, self.note)
 
 
-@dataclass(eq=False, repr=False)
 class AgentEntry(SessionEntry):
     """A turn of a coding agent has ended.
 
@@ -599,12 +535,10 @@ class AgentEntry(SessionEntry):
     """
 
     kind = "agent"
+    masked = ("said",)
     agent: str
     session_id: str
     said: list[dict[str, str]]
-
-    def write(self, journal: EntryWriter) -> None:
-        journal.append(self.kind, {**vars(self), "said": _masked(self.said)})
 
     def replay(self, state: Replayed) -> None:
         before = state.agent
@@ -613,7 +547,6 @@ class AgentEntry(SessionEntry):
         state.agent = AgentEntry(self.agent, self.session_id, [*earlier, *self.said])
 
 
-@dataclass(eq=False, repr=False)
 class ProvenanceEntry(SessionEntry):
     """Who wrote some hunks of another program, as far as it is known.
 
@@ -631,6 +564,7 @@ class ProvenanceEntry(SessionEntry):
     """
 
     kind = "provenance"
+    masked = ("asked", "said", "tool")
     ids: list[int]
     seen: float
     earlier: bool = False
@@ -641,17 +575,10 @@ class ProvenanceEntry(SessionEntry):
     said: str = ""
     tool: str = ""
 
-    def write(self, journal: EntryWriter) -> None:
-        words = {name: getattr(self, name) for name in ("asked", "said", "tool")}
-        if any(words.values()):
-            (words,) = _masked([words])
-        journal.append(self.kind, {**vars(self), **words})
-
     def replay(self, state: Replayed) -> None:
         state.provenance |= dict.fromkeys(self.ids, self)
 
 
-@dataclass(eq=False, repr=False)
 class ChatEntry(SessionEntry):
     """A question to the model was answered, or a new conversation begins.
 
@@ -661,17 +588,14 @@ class ChatEntry(SessionEntry):
     """
 
     kind = "chat"
+    masked = ("said",)
     said: list[dict[str, str]]
     fresh: bool
-
-    def write(self, journal: EntryWriter) -> None:
-        journal.append(self.kind, {**vars(self), "said": _masked(self.said)})
 
     def replay(self, state: Replayed) -> None:
         state.chat = [*([] if self.fresh else state.chat), *self.said]
 
 
-@dataclass(eq=False, repr=False)
 class PlanEntry(SessionEntry):
     """The plan has these steps from now on; none: there is no plan.
 
@@ -681,26 +605,14 @@ class PlanEntry(SessionEntry):
     """
 
     kind = "plan"
+    masked = ("texts",)
     texts: list[str]
     turns: list[int]
-
-    def write(self, journal: EntryWriter) -> None:
-        from midstream.guard.secrets import mask_text
-
-        journal.append(self.kind, {**vars(self), "texts": [mask_text(text) for text in self.texts]})
 
     def replay(self, state: Replayed) -> None:
         state.plan = self
 
 
-def _masked(said: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """What was said, without credentials."""
-    from midstream.guard.secrets import mask_text
-
-    return [{name: mask_text(text) for name, text in entry.items()} for entry in said]
-
-
-@dataclass(eq=False, repr=False)
 class ProposeEntry(SessionEntry):
     """A call of an agent's tool that waits for decisions would leave a file like this."""
 
@@ -713,7 +625,6 @@ class ProposeEntry(SessionEntry):
         state.files[self.path].propose(self.after, self.call)
 
 
-@dataclass(eq=False, repr=False)
 class AnswerEntry(SessionEntry):
     """The call was answered."""
 
@@ -724,7 +635,6 @@ class AnswerEntry(SessionEntry):
         state.hunks.answer(self.call)
 
 
-@dataclass(eq=False, repr=False)
 class DropCallEntry(SessionEntry):
     """The undecided hunks of a call will not be written."""
 
@@ -735,7 +645,6 @@ class DropCallEntry(SessionEntry):
         state.hunks.drop_call(self.call)
 
 
-@dataclass(eq=False, repr=False)
 class DecideLinesEntry(SessionEntry):
     """Some lines of a hunk were decided in one step."""
 
@@ -752,7 +661,6 @@ class DecideLinesEntry(SessionEntry):
         state.open_step = self.kind
 
 
-@dataclass(eq=False, repr=False)
 class SplitEntry(SessionEntry):
     """A hunk was split."""
 
@@ -764,7 +672,6 @@ class SplitEntry(SessionEntry):
         state.hunks.split(self.id, [(old, new) for old, new in self.cuts])
 
 
-@dataclass(eq=False, repr=False)
 class EditEntry(SessionEntry):
     """The user wrote the new lines of a hunk."""
 
@@ -776,7 +683,6 @@ class EditEntry(SessionEntry):
         state.hunks.edit(self.id, self.new)
 
 
-@dataclass(eq=False, repr=False)
 class HoldEntry(SessionEntry):
     """The guard holds a hunk back."""
 
@@ -789,7 +695,6 @@ class HoldEntry(SessionEntry):
         state.hunks.hold_back(self.id, HoldReason(self.rule, self.message))
 
 
-@dataclass(eq=False, repr=False)
 class ReleaseEntry(SessionEntry):
     """A hunk that was held back was released: by the user, which can be undone, or by the guard."""
 
@@ -819,9 +724,8 @@ class RedoEntry(UndoEntry):
     kind = "redo"
 
 
-@dataclass(eq=False, repr=False)
 class WritingEntry(SessionEntry):
-    """Files are about to be written so that they have these digests; on disk when this returns.
+    """Files are about to be written so that they have these digests.
 
     Replay writes nothing: whether it happened is seen from the disk (``Replay.finish``).
     """
@@ -830,16 +734,10 @@ class WritingEntry(SessionEntry):
     digests: dict[str, str | None]
     modes: Mapping[str, int] | None = None
 
-    def write(self, journal: EntryWriter) -> None:
-        """Raises OSError when the journal's disk is full or gone."""
-        super().write(journal)
-        journal.flush()
-
     def replay(self, state: Replayed) -> None:
         state.modes |= {path: mode & 0o7777 for path, mode in (self.modes or {}).items()}
 
 
-@dataclass(eq=False, repr=False)
 class WroteEntry(SessionEntry):
     """Those files were written."""
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from midstream.edits.documents import UnencodableError
 from midstream.edits.stand_ins import is_whole
@@ -30,8 +30,11 @@ from midstream.pairing.journal.entries import (
     EndEntry,
     RedoEntry,
     Replayed,
+    SegmentStep,
     TextEntry,
     UndoEntry,
+    WithdrawEntry,
+    WritingEntry,
     WroteEntry,
 )
 from midstream.pairing.status import TurnStatus
@@ -110,9 +113,13 @@ class SessionJournal:
             self._journal.on_trouble = on_trouble
 
     def add(self, entry: SessionEntry) -> None:
-        """Write an entry; before the journal is begun, what files held waits for that."""
+        """Write an entry; before the journal is begun, what files held waits for that.
+
+        Raises:
+            OSError: A ``WritingEntry`` is not on the device: the disk is full or gone.
+        """
         if self._journal is not None:
-            entry.write(self)
+            self._append(self._journal, entry)
         elif self._create is not None and isinstance(entry, (BaseEntry, AbsentEntry)):
             self._early[entry.kind, entry.path] = entry
         elif self._create is not None and isinstance(entry, BaselineEntry):
@@ -165,24 +172,18 @@ class SessionJournal:
         if lines:
             self.add(TextEntry(path, "".join(f"{self._masked(path, line)}\n" for line in lines)))
 
-    def write_unfinished_line(self, path: str) -> None:
-        """Write the rest of the text of a file."""
-        if rest := self._unfinished.pop(path, ""):
-            self.add(TextEntry(path, self._masked(path, rest)))
-
-    def drop_unfinished_line(self, path: str) -> None:
-        """Forget the rest of the text of a file."""
-        self._unfinished.pop(path, None)
-
-    def append(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Hand the data of an entry to the file."""
-        if self._journal is not None:
-            self._journal.append(kind, **data)
-
-    def append_later(self, kind: str, make: Callable[[], Mapping[str, Any]]) -> None:
-        """The same for data that takes a while to make, from what does not change any more."""
-        if self._journal is not None:
-            self._journal.append_later(kind, make)
+    def _append(self, journal: Journal, entry: SessionEntry) -> None:
+        if isinstance(entry, SegmentStep):
+            if rest := self._unfinished.pop(entry.path, ""):
+                self.add(TextEntry(entry.path, self._masked(entry.path, rest)))
+        elif isinstance(entry, WithdrawEntry):
+            self._unfinished.pop(entry.path, None)
+        if entry.later:
+            journal.append_later(entry.kind, entry.written)
+        else:
+            journal.append(entry.kind, **entry.written())
+        if isinstance(entry, WritingEntry):
+            self.flush()
 
     def flush(self) -> None:
         """Return when every entry is on the device; OSError when the disk is full or gone."""

@@ -193,7 +193,7 @@ class ExternalReview:
         """Note in the journal what files held; False if that is too much."""
         if (record := baseline.record()) is None:
             return False
-        self._journal.add(BaselineEntry(*record))
+        self._journal.add(BaselineEntry.of(record))
         return True
 
     async def _without_moves(self, baseline: Baseline, paths: Collection[str]) -> frozenset[str]:
