@@ -37,7 +37,7 @@ PRICES = 32768
 """Size of the price cache: bounded, because a growing context needs ever new prices."""
 
 CAUSES = ("compute", "hops", "stages", "streaming", "software")
-"""What takes cycles; fields of ``CycleCost``."""
+"""Causes of cycles; fields of ``CycleCost``."""
 
 HOST_OPERATOR_US = 20.0
 """Assumed time of one operator that has to run on the host: kernel launch and a small tensor."""
@@ -116,7 +116,7 @@ class CycleCost:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Everything besides its rectangle on which an operator's price depends.
+    """Everything that decides an operator's price, except its rectangle.
 
     ``mesh_gemm_only`` makes prefill run MeshGEMM at any cost, as WaferLLM's kernels do; otherwise
     the cheaper of MeshGEMM and stationary weights is taken.

@@ -148,7 +148,7 @@ def _plan_step(
     handoff = 0.0
     for (kind, rect), count in plan.groups.items():
         for op in plan.workload.operators(kind):
-            seen = context if op.kind == "attention" else 1  # only attention depends on it
+            seen = context if op.kind == "attention" else 1  # only attention depends on the context
             if prompt:
                 cost = prefill_cost(op, rect, m, prompt, seen)
             else:
@@ -160,7 +160,7 @@ def _plan_step(
                 tokens * ceil_div(plan.shape.hidden, rect.height), m.values_per_wavelet
             )
             handoff += count * ((rect.width + rect.height) / 2 + wavelets)
-    links = plan.wafers if plan.wafers > 1 else 0  # the new token returns to the first wafer
+    links = plan.wafers if plan.wafers > 1 else 0  # The new token returns to the first wafer.
     link_bytes = (prompt or batch) * plan.shape.hidden * 2
     off_wafer = links * (m.link_us + link_bytes / m.io_bytes_per_us)
     return _step(rows, m, plan.hw, handoff, off_wafer)

@@ -31,7 +31,7 @@ _ALIASES = {
 _FORM_FACTOR = re.compile(
     r"[\s_-]*(?:\bsxm\d*|\bpcie|\bnvl|\b\d{2,3}\s?gb?\b|\(\d* ?(?:nodes?|gpus?)\))"
 )
-"""What a GPU's name says beside the chip; the baselines are the SXM ones."""
+"""Additions to a chip's name, which are ignored; the baselines are the SXM variants."""
 _GPU_COUNT = re.compile(r"^(?:(?P<pre>\d+)x)?(?P<name>[a-z]+\d+[a-z0-9]*?)(?:x(?P<post>\d+))?$")
 
 

@@ -163,7 +163,7 @@ class NodeReader:
         return len(table) == 2 and table[0] > 1 and table[1] > 1
 
     def lookup(self, node: Node) -> None:
-        """A table read by token id: an embedding the first time, anything (positions) later."""
+        """A table read by token id: the first one is the embedding, later ones may be positions."""
         table = self.weights[node.inputs[0]]
         width = table[1]
         if node.op_type == "GatherBlockQuantized":

@@ -153,7 +153,7 @@ def place(
 
 @dataclass(frozen=True, slots=True)
 class _Demand:
-    """What has to fit on wafers, on however many; see ``place``."""
+    """A model and the demands on its placement, for any number of wafers; see ``place``."""
 
     workload: Workload
     hw: Wafer
@@ -264,7 +264,7 @@ def _parts(workload: Workload) -> tuple[_PlacedStage, ...]:
 
 @lru_cache(maxsize=PLANS)
 def _attempt(wanted: _Demand, wafers: int, *, compact: bool) -> Plan:
-    """A placement on exactly ``wafers`` wafers, whether or not it fits."""
+    """A placement on exactly ``wafers`` wafers, whether it fits or not."""
     parts, weight_bits, mode = _parts(wanted.workload), wanted.weight_bits, wanted.mode
     (width, height), room = wanted.fabric, wanted.room
     measured: dict[tuple[str | int, int, int], tuple[int, int]] = {}

@@ -167,7 +167,7 @@ class Plan:
         return weights, cache
 
     def spare_bytes(self, context: int, batch: int = 1) -> float:
-        """SRAM that neither weights, buffers, code nor the cache of a context take."""
+        """SRAM left after weights, buffers, code and the cache of a context."""
         width, height = self.hw.fabric(halo=self.kernels.halo)
         room = self.wafers * width * height * self.hw.count("sram_bytes")
         room -= self.wafers * width * height * self.kernels.reserve_bytes

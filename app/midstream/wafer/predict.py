@@ -38,7 +38,7 @@ BENCHMARK_CONTEXT = 4096
 """Context and prompt of a layer benchmark or GPU row that names none, as in the academic tables."""
 
 FITTED_SOFTWARE = "sglang"
-"""What ran on the GPUs of the calibration rows."""
+"""The engine of the GPU rows used for calibration."""
 
 DEFAULT_GRID = {"prefill": 720, "decode": 420, "gemv": 750, "gemm": 720}
 """Grid of a benchmark row that names none: published configurations on WSE-2."""

@@ -20,7 +20,7 @@ Mark = Literal["spec", "calibrated", "assumed"]
 """What a simulated number rests on."""
 
 MARKS: tuple[Mark, ...] = ("spec", "calibrated", "assumed")
-"""From firm to weak."""
+"""The marks, from firm to weak."""
 
 
 @dataclass(frozen=True, slots=True)

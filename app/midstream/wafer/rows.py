@@ -288,7 +288,7 @@ def _machine(text: str) -> tuple[str, int | None]:
 
 
 def _kernels(record: dict[str, str], hardware: str) -> str:
-    """Kernels as written; without them, the generation that a wafer row most likely means."""
+    """Kernels as written; without any, the generation that a wafer row most likely means."""
     text = record.get("kernels", "").strip().lower()
     if text or not hardware.startswith("wse"):
         return text
@@ -391,7 +391,7 @@ def _thousandfold(text: str, found: re.Match[str]) -> tuple[float, int]:
 
 
 def _k_once(text: str, first: re.Match[str], second: re.Match[str] | None) -> bool:
-    """Whether only the second number of a range has a ``k``."""
+    """Whether only the second number of a range has a ``k``, which is then meant for both."""
     ends = [_thousandfold(text, found)[1] > found.end() for found in (first, second) if found]
     return ends == [False, True]
 

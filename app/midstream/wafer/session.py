@@ -222,10 +222,10 @@ class InferenceSession:
         target.write_text(json.dumps(events), encoding="utf-8")
         return str(target)
 
-    # What ONNX Runtime's session answers
+    # The other methods of ONNX Runtime's session
 
     def get_providers(self) -> list[str]:
-        """Our provider, which simulates the timing, then those that really compute."""
+        """Our provider, which simulates the timing, then the providers that compute."""
         return [PROVIDER, *self._session.get_providers()]
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
@@ -356,7 +356,7 @@ def _traced_step(plan: Plan, tokens: int, context: int) -> Step:
 
 
 class IOBinding:
-    """ONNX Runtime's ``IOBinding`` that also remembers what tells how many tokens a run feeds."""
+    """ONNX Runtime's ``IOBinding``, which also remembers the inputs, to count their tokens."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner

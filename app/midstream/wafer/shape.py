@@ -26,7 +26,7 @@ class LatentAttention:
 
 @dataclass(frozen=True, slots=True)
 class LayerKind:
-    """What distinguishes layers: the feed-forward part and the attention window (0: full)."""
+    """The features that tell layers apart: feed-forward part and attention window (0: full)."""
 
     moe: bool
     window: int

@@ -138,8 +138,11 @@ SERVED_GENERATION = "cerebras-2025"
 """The generation whose rates may contain undisclosed speculation."""
 
 DRAFTED_FROM = 16e9
-"""Weights from which a served model is taken to have a draft: between the 8 B model, itself of a
-draft's size, and the 31 B one, whose rate needs one (assumed)."""
+"""Weights from which a served model is assumed to use a draft.
+
+The limit lies between the 8 B model, which has the size of a draft itself, and the 31 B model,
+whose rate needs one (assumed).
+"""
 
 DENSE_DRAFT = Speculation(4, TYPICAL_ACCEPTANCE, cost=0.0)
 """Draft of a dense model where it is undisclosed: four tokens of a small model of its family, made
@@ -164,7 +167,7 @@ def speculation_kind(text: str) -> SpeculationKind:
 
 
 def drafted(shape: ModelShape) -> bool:
-    """Whether a served model of this size is taken to have a draft."""
+    """Whether a served model of this size is assumed to use a draft."""
     return shape.weights() >= DRAFTED_FROM
 
 

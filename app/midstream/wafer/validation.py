@@ -21,8 +21,8 @@ from midstream.wafer.rows import PublishedRow, RowProblem, read_rows
 
 SHIPPED = ("calibration.csv", "validation.csv")
 SAME_VALUE = 0.1
-"""How far a value of a calibration row's configuration may be from that row's and still be the same
-measurement, repeated or rounded; one further off is judged."""
+"""Relative difference up to which a value for the configuration of a calibration row is taken for
+the same measurement, repeated or rounded; a value further off is judged."""
 
 MAX_BAND_WIDTH = 2.0
 """Bands of undisclosed production rows may not be wider than this ratio."""

@@ -239,7 +239,7 @@ class Chat:
         return await self._builder().question_context(question, room, look=True)
 
     async def rehearse(self, question: Question, *, plan: bool = False) -> Sent:
-        """The request that ``ask`` would make, which is not sent; errors are those of ``ask``."""
+        """The request that ``ask`` would make; it is not sent.  Raises as that does."""
         messages, room = self._remembered()
         context = await self._builder().question_context(question, room, look=True)
         asked = RequestContent(
