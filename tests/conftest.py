@@ -1,4 +1,4 @@
-"""What every test gets: its own state and configuration, never those of the person who runs it."""
+"""Fixtures of every test: its own state and configuration, never those of whoever runs it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 
 def _import_share(config: pytest.Config) -> None:
-    """Import, in a worker, the files whose turn it is: every file is compiled by one worker.
+    """Import a worker's share of the files, so that each file is compiled by one worker only.
 
     All of them collect the same files in the same order, and without this, all compile them.
     """

@@ -1,4 +1,4 @@
-"""A ruff that does not work, for tests of what is said and done then."""
+"""A ruff that does not work, for tests of the reaction to it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def facts_between(path: str, old: str, new: str, first: int = 1) -> list[HunkFac
 
 
 def facts_of_files(before: Mapping[str, str], after: Mapping[str, str]) -> list[HunkFacts]:
-    """The same of several files; one that is missing on a side is made or deleted."""
+    """The same of several files; a file missing on one side is created or deleted."""
     facts: list[HunkFacts] = []
     for path in sorted({*before, *after}):
         facts += facts_between(path, before.get(path, ""), after.get(path, ""), len(facts) + 1)

@@ -32,7 +32,7 @@ from midstream.engine.rewrite_codec import BEGIN, END, FENCE
 NAME: Final = "copyist"
 CONTEXT: Final = 4_096
 WIDTH: Final = 8
-"""Of a row of the cache, the least that ONNX Runtime takes; the first value is the token."""
+"""Width of a row of the cache, ONNX Runtime's least; the first value is the token."""
 SURE: Final = 12.0
 """Logit of the next token; the others' is 0."""
 NAMES: Final = (
@@ -97,7 +97,7 @@ def write_copyist(path: Path, *, threshold: float = 0.5) -> Path:
 
 
 def _words() -> set[str]:
-    """What is one token: every word of the demo, and the names that tests rename."""
+    """The words that are one token each: those of the demo, and the names that tests rename."""
     project = Path(demo.__file__).parent / "project"
     texts = [NAMES, *(file.read_text("utf-8") for file in project.rglob("*.py"))]
     texts += (suggestion.instruction for suggestion in demo.SUGGESTIONS)

@@ -16,7 +16,7 @@ from typing import Any
 from textual.pilot import Pilot
 
 QUIET_S = 0.004
-"""For so long nothing may arrive, such as an answer of another thread."""
+"""Time in which nothing may arrive, such as an answer of another thread."""
 SOON_S = 0.02
 """A timer that is due within this time belongs to the work, like the paint after a key."""
 JOB_S = 0.5

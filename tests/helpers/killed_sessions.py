@@ -54,7 +54,7 @@ def changed(*changes: tuple[str, str], text: str = BEFORE) -> str:
 
 
 def on_disk(root: Path) -> dict[str, str]:
-    """What each file holds, by the marks of the changes in it; ``""`` where there is none."""
+    """The content of each file, as the marks of its changes; ``""`` where there is no file."""
     paths = {name: root / name for name in FILES}
     return {
         name: _told_by_marks(path.read_text() if path.exists() else None)
@@ -63,7 +63,7 @@ def on_disk(root: Path) -> dict[str, str]:
 
 
 def committed(root: Path) -> dict[str, str]:
-    """What each file holds in the last commit, told as ``on_disk`` does."""
+    """The content of each file in the last commit, in the form of ``on_disk``."""
     names = git(root, "ls-tree", "--name-only", "HEAD").splitlines()
     return {
         name: _told_by_marks(git(root, "show", f"HEAD:{name}") if name in names else None)
@@ -88,7 +88,7 @@ def save(root: Path, name: str, text: str) -> None:
 
 
 async def play(root: Path, say: Say) -> None:
-    """A session with everything in it that writes; ``say`` is told after each thing done."""
+    """A session with every action that writes; ``say`` is called after each."""
     model = SteppedModel()
     async with served(model) as endpoint:
         session = await PairingSession.open(
@@ -144,7 +144,7 @@ async def play(root: Path, say: Say) -> None:
 
 
 async def commit(session: PairingSession) -> None:
-    """Commit what was accepted and git knows to be so."""
+    """Commit the accepted changes that can be staged."""
     changes = await session.commit.look()
     await session.commit.stage(*changes.stageable)
     if changes.staged or changes.stageable:
@@ -152,7 +152,7 @@ async def commit(session: PairingSession) -> None:
 
 
 async def resume(root: Path) -> dict[str, Any]:
-    """Open the folder as ``--resume`` does, and write something else; what is seen."""
+    """Open the folder as ``--resume`` does, and write something else; returns the findings."""
     model = SteppedModel()
     journal = Journal.latest(state_dir(), root)
     async with served(model) as endpoint:
@@ -201,7 +201,7 @@ async def resume(root: Path) -> dict[str, Any]:
 
 
 def in_child(work: Callable[[Say], object]) -> tuple[list[str], int]:
-    """Run something in a forked process; what it said, and its exit code."""
+    """Run something in a forked process; returns what it said, and its exit code."""
     ours, theirs = socket.socketpair()
     child = os.fork()
     if child == 0:

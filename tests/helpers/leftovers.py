@@ -31,7 +31,7 @@ class Leftovers:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, Any, Any]:
-        """What a fixture of a module or of the session starts may stay."""
+        """Let processes stay that a fixture of a module or of the session has started."""
         if fixturedef.scope == "function":
             return (yield)
         before = _children()

@@ -82,7 +82,7 @@ class ScriptedModel:
         self._server.server_close()
 
     def step(self, results: int, tools: set[str]) -> Step:
-        """What is due after so many results of tools; helpers without the tool get a word."""
+        """The step after this number of tool results; requests without its tool get a word."""
         due = self.steps[min(results, len(self.steps) - 1)]
         return Say("ok") if isinstance(due, Use) and due.tool not in tools else due
 

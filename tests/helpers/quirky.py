@@ -101,7 +101,7 @@ class Quirky:
             writer.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
         if reply.breaks:
             await writer.drain()
-            await asyncio.sleep(0.05)  # What was written is read before the reset.
+            await asyncio.sleep(0.05)  # The client reads the written bytes before the reset.
             writer.transport.abort()
             return
         if reply.closes:

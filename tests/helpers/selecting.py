@@ -55,7 +55,7 @@ def _parsed(expression: str) -> ast.expr | None:
 
 
 def _value(node: ast.expr, is_marked: _Marked) -> bool | None:
-    """The value of a condition, ``None`` where it may be either."""
+    """The value of a condition, ``None`` where it may be true or false."""
     match node:
         case ast.Name(mark):
             return is_marked(mark)

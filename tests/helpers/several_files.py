@@ -18,7 +18,7 @@ AFTER = {
     "pkg/fresh.go": "package pkg\n\nfunc Fresh() int { return 1 }\n",
     "new.py": FILES["old.py"],
 }
-"""What all of the answer makes of the folder: two edits, a new file, a deletion and a move."""
+"""The folder after the whole answer: two edits, a new file, a deletion and a move."""
 
 
 def on_disk(root: Path) -> dict[str, str]:
@@ -31,7 +31,7 @@ def on_disk(root: Path) -> dict[str, str]:
 
 
 async def accept_all_and_undo(session: PairingSession, root: Path) -> None:
-    """Nothing is written before; everything is accepted, and undone again."""
+    """Check that nothing is written yet, accept everything, and undo it again."""
     assert on_disk(root) == FILES
     steps = 0
     for path in list(session.files):

@@ -42,7 +42,7 @@ def double(number):
 
 
 async def shown(pilot: Pilot[None], condition: Callable[[], object] = lambda: True) -> None:
-    """Wait until a condition holds, and then until all that follows from it is painted.
+    """Wait until a condition holds, and then until all of its consequences are painted.
 
     A timer that is under way, such as that of a preview, is part of what follows.
     """

@@ -20,8 +20,8 @@ PROMPT_TOKENS = 3000
 class SteppedModel:
     """A model whose text comes exactly when a test lets it: ``give`` puts text on the wire.
 
-    It is a real ``TextModel`` behind the real server; only the pace is the test's.  What is only to
-    be read ahead is in ``ahead``.
+    It is a real ``TextModel`` behind the real server; only the pace is the test's.  Requests
+    that are only read ahead are in ``ahead``.
     """
 
     name = "stepped"

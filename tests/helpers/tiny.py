@@ -70,7 +70,7 @@ def dequantised(matrix: Array, bits: int, block: int = BLOCK_SIZE) -> Array:
 
 
 class _Precise(Mapping[str, Array]):
-    """Weights in float64, made as they are read: all at once they may not fit."""
+    """Weights in float64, made one by one when they are read, to save memory."""
 
     def __init__(self, weights: Mapping[str, Array]) -> None:
         self._weights = weights

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 PATIENCE_S = 120.0
-"""So long at most; only a test that fails waits for it all."""
+"""The longest wait; only a test that fails waits for all of it."""
 
 
 def until(condition: Callable[[], object], what: str = "") -> None:
