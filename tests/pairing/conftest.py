@@ -56,7 +56,7 @@ def model() -> SteppedModel:
 
 @pytest.fixture
 async def endpoint(model: SteppedModel) -> AsyncIterator[Endpoint]:
-    model.forget()  # The one that parametrizes a test is the same in each of its cases.
+    model.forget()  # All cases of a parametrized test share one model.
     async with served(model) as endpoint:
         yield endpoint
 

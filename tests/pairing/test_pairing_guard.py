@@ -209,7 +209,7 @@ async def test_after_two_corrections_the_person_decides(
     await session.decisions.release(held[0].id, "the name is checked above")
     assert await session.decisions.accept(held[0].id)
     assert BAD_SQL in (root / "m.py").read_text()
-    # what was released once does not halt again
+    # a released line does not halt again
     give(
         model,
         BEFORE[BEFORE.index("def find") :]
@@ -408,7 +408,7 @@ async def test_stop_and_redirect_by_the_person_still_work_beside_it(
     await stopped_at(session, model, 3)
     # The docstring was still undecided at the redirect, so it is gone.
     assert follow_ups(model.request)[-1].startswith("use sql\nLine 5")
-    found = BEFORE.splitlines(keepends=True)[5]  # With the next old line it is settled.
+    found = BEFORE.splitlines(keepends=True)[5]  # The next old line settles the hunk.
     give(model, GOOD_SQL, found, end=False)
     await Witness(session).until(lambda: session.turns.last.tokens >= 2)
     await session.turns.redirect("sort it")

@@ -45,7 +45,7 @@ async def held(session: PairingSession, model: SteppedModel, bad: str = BAD) -> 
 
 
 def journal_of(state: Path) -> Path:
-    files = (state / "roots").rglob("*")  # what is beside it comes and goes
+    files = (state / "roots").rglob("*")  # other files come and go
     return next(p for p in files if p.is_file() and b'"begin"' in p.read_bytes())
 
 

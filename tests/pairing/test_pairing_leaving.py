@@ -1,4 +1,4 @@
-"""What is said when a session has ended: decided, committed, left, and how to go on."""
+"""The summary at the end of a session: decided, committed, left, and how to go on."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def without_journal(session: PairingSession) -> list[str]:
 async def test_a_session_on_a_full_disk_has_no_journal_from_its_middle(
     hosted: Hosted, url: str, root: Path
 ) -> None:
-    """A later part of a session refers to what the first part has made."""
+    """A later part of a journal refers to hunks of the first part."""
     async with await opened(hosted, url, root) as session:
         witness = Witness(session)
         with full_disk():

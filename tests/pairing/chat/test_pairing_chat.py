@@ -82,7 +82,7 @@ async def test_a_slow_model_is_not_shown_a_long_file_around_what_is_asked_about(
 
 
 async def until(session: PairingSession, said: str) -> None:
-    """Wait until the answer so far is this."""
+    """Wait until the answer so far is ``said``."""
     chat = session.chat
     witness = Witness(session)
     await witness.until(lambda: chat.entries and chat.entries[-1] == Speech("agent", said))
@@ -146,7 +146,7 @@ async def test_what_does_not_fit_is_forgotten_visibly(
 async def crowded(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[tuple[Hosted, PairingSession]]:
-    """A session with a hosted model in which three exchanges fit, and there were three."""
+    """A session after three exchanges, with a hosted model that remembers no more than three."""
     monkeypatch.setattr(chat, "MEMORY_SHARE", 420 / 24_000)
     hosted = Hosted()
     async with hosted.running() as url, opened(root, settings=hosted.settings(url)) as session:

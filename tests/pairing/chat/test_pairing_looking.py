@@ -58,7 +58,7 @@ async def opened(
 
 
 def offered(hosted: Hosted, number: int) -> list[str]:
-    """The tools of a request that only look."""
+    """The read-only tools of a request."""
     names = [tool["name"] for tool in hosted.creates[number].get("tools", ())]
     return [name for name in names if name != "apply_patch"]
 
@@ -109,7 +109,7 @@ async def test_what_it_calls_is_no_text_of_the_patch(hosted: Hosted, root: Path)
         await session.turns.finished()
         (hunk,) = session.hunks
         assert hunk.new == ("    return 2",)
-        # What follows builds on a conversation in which every call has its output.
+        # The next request needs a conversation in which every call has its output.
         hosted.say("no")
         hosted.end()
         await session.turns.instruct(Question("and now?", path="app.py", cursor=0))
@@ -286,7 +286,7 @@ async def test_a_file_that_is_not_shown_is_asked_for(hosted: Hosted, hidden: Pat
         chat.answer(chat.question, yes=True)
         await witness.until(lambda: len(hosted.creates) == 2)
         assert ("output", "1 ship it on Monday") in hosted.messages
-        # It is asked for each file, and once.
+        # The question comes once for each file.
         hosted.call("notes/plan.txt", "read_file")
         hosted.say("And")
         hosted.call(".env", "read_file")
@@ -313,7 +313,7 @@ async def test_a_file_that_is_not_shown_is_asked_for(hosted: Hosted, hidden: Pat
             (QuestionState.NONE, "failed"),
         ]
         assert "MODE=fast" not in str(hosted.creates)
-        # An instruction sends what was allowed; what was not is asked again for another question.
+        # An instruction sends the allowed file; another question asks again about the refused one.
         hosted.call("notes/plan.txt", "read_file")
         hosted.say("And")
         hosted.call(".env", "symbols")

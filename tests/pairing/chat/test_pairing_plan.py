@@ -78,7 +78,7 @@ def test_any_text_gives_steps_of_one_line(said: str) -> None:
 def test_an_edited_plan_is_read_as_it_was_written(steps: list[str]) -> None:
     text = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
     assert steps_of(text) == steps
-    if len(steps) > 1:  # In one line, what looks like a second step is one.
+    if len(steps) > 1:  # In a plan of one line, a number within the line begins a second step.
         assert written_steps(text) == steps
 
 

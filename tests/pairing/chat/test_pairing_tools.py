@@ -1,4 +1,4 @@
-"""What a model may look at by itself: inside the folder, nothing ignored, so much, no writing."""
+"""Read-only tools of a model: inside the folder, no ignored files, bounded, no writing."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ async def test_searches(
 async def test_a_search_follows_no_configuration_of_ripgrep(
     looking: ReadOnlyTools, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It may name a program that reads each file."""
+    """A configuration may name a program that reads each file."""
     monkeypatch.setenv("PATH", with_configured_search(tmp_path / "programs"))
     (tmp_path / "settings").write_text(f"touch {tmp_path / 'run'}\n")
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(tmp_path / "settings"))
@@ -126,7 +126,7 @@ async def test_a_search_follows_no_configuration_of_ripgrep(
 def program(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What searches."""
+    """The program that searches, or Midstream itself."""
     if request.param == "ripgrep":
         if shutil.which("rg") is None:
             pytest.skip("ripgrep is not installed")
@@ -521,7 +521,7 @@ async def test_any_tool_is_ended_in_time(
 async def test_git_is_given_no_longer_than_the_tool(
     looking: ReadOnlyTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It runs in a thread, which the end of the tool does not end."""
+    """Git runs in a thread, which goes on when the tool ends."""
     given: list[float | None] = []
 
     def noted(folder: Path, arguments: list[str], **more: Any) -> bytes:

@@ -48,7 +48,7 @@ async def checking(
     *,
     after_accepts: bool = False,
 ) -> AsyncIterator[tuple[ProjectCheck, SessionStatus]]:
-    """A check on a folder; what it spawned is cancelled at the end, as a session does."""
+    """A check on a folder; its tasks are cancelled at the end, as a session does."""
     tasks: list[asyncio.Task[None]] = []
 
     def spawn(work: Coroutine[Any, Any, None]) -> None:
@@ -85,7 +85,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 def running(pid: int) -> bool:
-    """Whether a process runs (one that nobody waits for any more does not)."""
+    """Whether a process runs; a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except OSError:

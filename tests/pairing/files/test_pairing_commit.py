@@ -101,7 +101,7 @@ async def test_a_kept_change_still_counts_when_the_next_one_is_put_back(
 async def test_a_line_of_a_kept_hunk_that_is_changed_waits_alone(
     root: Path, endpoint: Endpoint
 ) -> None:
-    """The rest of the kept hunk is staged, and the whole once that is kept as well."""
+    """The rest of the kept hunk is staged, and the whole hunk once the line is kept as well."""
     async with await _opened(root, endpoint, review=True) as session:
         await session.decisions.accept(await _proposed(session, 1, "a\nb\nc\n"))
         hunk = await _proposed(session, 2, "B\n")
@@ -471,7 +471,7 @@ async def test_only_what_was_accepted_is_staged(
 
 
 async def test_a_commit_waits_for_a_review_that_starts(root: Path, endpoint: Endpoint) -> None:
-    """What an earlier session has kept waits again in it, which nobody knows before."""
+    """Hunks that an earlier session kept may wait again once the review has started."""
     async with await _opened(root, endpoint, review=True) as session:
         await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
     async with await PairingSession.open(
@@ -485,7 +485,7 @@ async def test_a_commit_waits_for_a_review_that_starts(root: Path, endpoint: End
 async def test_it_is_known_whose_is_staged_while_an_agent_writes(
     root: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Git, the disk and the comparison are left to threads; what the loop changes is not."""
+    """Git, the disk and the comparison run in threads; the loop alone reads its own state."""
     readers: set[int] = set()
     async with await _opened(root, endpoint, review=True) as session:
         await _proposed(session, 0, "x = 2\n")
@@ -527,7 +527,7 @@ async def test_what_cannot_be_compared_is_committed_only_where_nothing_is_review
 
 @pytest.fixture
 def begun(root: Path) -> Path:
-    """A file that a hook makes which then does not end."""
+    """A file made by a hook that then does not end."""
     begun = root.parent / "begun"
     hook = root / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
@@ -591,7 +591,7 @@ async def test_one_commit_is_made_at_a_time(root: Path, endpoint: Endpoint, begu
         await session.commit.stage("run.py")
         committing = asyncio.create_task(session.commit.commit("New"))
         await asyncio.sleep(0)
-        with pytest.raises(GitError, match="being made already"):  # The first is checked yet.
+        with pytest.raises(GitError, match="being made already"):  # still checking the first
             await session.commit.commit("Second")
         await asyncio.to_thread(until, begun.exists)
         committing.cancel()

@@ -86,7 +86,7 @@ async def test_a_moved_file_is_one_row(session: PairingSession, root: Path, chan
 
 
 async def test_looking_in_the_middle_of_an_undo_does_no_harm(session: PairingSession) -> None:
-    """The screen looks at every event, when the hunks are changed and the files are not yet."""
+    """The screen looks at every event, even after the hunks and before the files have changed."""
 
     def look(event: SessionEvent) -> None:
         _shown(session)

@@ -167,7 +167,7 @@ async def test_a_file_whose_bytes_are_not_kept_is_committed_or_said(
     await commit.stage(PICTURE)
     await commit.commit("New logo")
     assert git(root, "diff", "HEAD", "--stat") == ""
-    # The bytes of two commits ago are nowhere any more, but what is to follow is known.
+    # The bytes of two commits ago are gone, but those to stage are known.
     (root / PICTURE).write_bytes(OLD * 2)
     await session.decisions.accept((await _written(session, OLD * 2)).id)
     await commit.stage(PICTURE)
@@ -257,7 +257,7 @@ async def test_a_put_back_is_undone_after_a_resume(
             assert "is not kept" in session.status.notices[-1].text
 
 
-# What no line shows
+# Changes that no line shows
 
 
 State = tuple[bytes | str, bool | str] | None
@@ -375,7 +375,7 @@ async def test_after_the_decision_lines_are_lines_again(
 async def test_lines_that_change_after_such_a_change_are_shown(
     forms: Path, settings: Settings, endpoint: Endpoint, path: str
 ) -> None:
-    """A row that waits does not hide them; it gives way where both ends are texts."""
+    """An undecided row does not hide them; it gives way where both ends are texts."""
     place = forms / path
     before = _state(place)
     async with await PairingSession.open(
@@ -662,7 +662,7 @@ async def test_only_what_was_there_is_ever_written(
     tmp_path_factory: pytest.TempPathFactory,
     endpoint: Endpoint,
 ) -> None:
-    """Whatever the order, a file is what some program made it, and all of it can go back."""
+    """In any order, a file has only states that some program gave it, and all of it can go back."""
     rng = random.Random(seed)
     root = make_repo(tmp_path_factory.mktemp("whole"), {"run.py": "x = 1\n"})
     place = root / "a.bin"
@@ -725,7 +725,7 @@ async def test_only_what_was_there_is_ever_written(
         assert [(h.id, h.state, h.old, h.new) for h in session.hunks if h.live] == live
 
     def told() -> bool:
-        """Whether something stays that no hunk shows, as a notice has said."""
+        """Whether a notice has said that something stays that no hunk shows."""
         return any("no hunk shows" in notice.text for notice in notices + session.status.notices)
 
     done: list[str] = []

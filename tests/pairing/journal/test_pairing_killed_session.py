@@ -19,7 +19,7 @@ from tests.helpers.killed_sessions import KILLED
 pytestmark = pytest.mark.system
 
 LAST_STEP = 2_600
-"""More than the session has; behind its end nothing is killed."""
+"""More steps than the session has; nothing is killed after its end."""
 
 
 def played(folder: Path, steps: range) -> list[dict[str, Any]]:
@@ -44,11 +44,11 @@ def check(found: dict[str, Any], names: list[str], states: list[dict[str, str]])
     resumed = json.loads(said)
     done = [json.loads(line)[0] for line in found["said"]]
     assert done == names[: len(done)], where
-    # Whole, and what was done before stays: the state before what was cut off, or after it.
+    # The state before or after the interrupted step, whole: all earlier steps stay.
     possible = states[len(done) : len(done) + 2]
     opened, hunks = resumed["opened"], resumed["hunks"]
     assert opened in possible, (where, opened, possible)
-    # A hunk says what is on disk.
+    # A hunk agrees with the disk.
     for hunk in hunks:
         here = hunk["change"] in opened[hunk["path"]]
         if hunk["external"]:
@@ -63,7 +63,7 @@ def check(found: dict[str, Any], names: list[str], states: list[dict[str, str]])
         untouched = "" if path == "new.py" else "before"
         wanted = text.removeprefix("mine ") if path in accepted else untouched
         assert committed[path] == wanted, (where, path, committed, hunks)
-    # A later write changes nothing else; what was marked may be put back at the end.
+    # A later write changes nothing else; marked hunks may be put back at the end.
     assert resumed["written"], where
     end = resumed["at the end"]
     assert end in (opened, *possible, states[names.index("put back") + 1]), (where, end)

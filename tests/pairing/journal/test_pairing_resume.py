@@ -41,7 +41,7 @@ C = ("    step_18 = work(18)\n", "    C\n")
 
 
 async def play(root: Path, endpoint: Endpoint, model: SteppedModel) -> list[tuple[bytes, str]]:
-    """A session with everything in it; the file after each step, with what was done."""
+    """A session with every kind of step; returns the file after each, and the name of the step."""
     steps: list[tuple[bytes, str]] = []
 
     def note(what: str) -> None:
@@ -155,7 +155,7 @@ async def test_a_hunk_in_conflict_that_was_put_away_stays_so_and_comes_back(
 async def test_a_journal_cut_anywhere_is_taken_up(
     root: Path, settings: Settings, endpoint: Endpoint, model: SteppedModel, state: Path
 ) -> None:
-    """Whatever the last entries were, resuming writes nothing and knows what is on disk."""
+    """Whatever the last entries were, resuming writes nothing and agrees with the disk."""
     steps = await play(root, endpoint, model)
     contents = list(dict.fromkeys([BEFORE.encode(), *(data for data, _ in steps)]))
     journal = Journal.latest(state, root)
@@ -223,7 +223,7 @@ async def test_a_journal_that_makes_no_sense_is_left_aside(
 async def test_a_write_that_was_cut_off_is_seen_on_the_disk(
     root: Path, settings: Settings, endpoint: Endpoint, model: SteppedModel, state: Path
 ) -> None:
-    """The journal ends between the intent and the word that it was done."""
+    """The journal ends between the intent and its completion."""
     journal = await played(root, endpoint, model, state)
     lines = journal.read_text().splitlines(keepends=True)
     intent = next(n for n, line in enumerate(lines) if json.loads(line).get("k") == "writing")
@@ -331,7 +331,7 @@ ODD = [None, True, -1, 10**30, 1e308, "", "\x1b]0;x\x07", "\ud800", [], [[1]], {
 async def test_a_journal_of_any_content_is_replayed_or_refused(
     root: Path, settings: Settings, endpoint: Endpoint, model: SteppedModel, state: Path
 ) -> None:
-    """Each value of each entry is replaced by another; nothing but a sentence comes of it."""
+    """Each value of each entry is replaced; at worst a sentence refuses the journal."""
     journal = await played(root, endpoint, model, state)
     lines = journal.read_text().splitlines()
     odds = cycle(ODD)

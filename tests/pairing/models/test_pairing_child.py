@@ -211,7 +211,7 @@ async def test_killed_session_is_taken_up_again(
         assert session.hunks.get(1).state is HunkState.ACCEPTED
         undecided = session.hunks.undecided("run.py")
         assert ("    five = 5",) in [h.new for h in undecided]
-        # The first answer's other hunk waits again: the second one never came to it.
+        # The first answer's other hunk waits again: the second answer never reached its lines.
         assert len(undecided) == 2
         assert (
             session.status.notices[0].text

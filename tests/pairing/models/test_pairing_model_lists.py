@@ -88,7 +88,7 @@ def test_nobody_beyond_this_machine_is_asked_for_its_engines() -> None:
         settings = Settings(
             endpoints=(
                 Profile("desk", "custom", f"http://127.0.0.1:{port}/v1"),
-                # The name of another machine, whatever it leads to.
+                # A name of another machine, wherever it leads.
                 Profile("team", "custom", f"http://team.invalid:{other}/v1"),
             )
         )

@@ -71,7 +71,7 @@ def test_words_with_an_at_that_are_no_files(workspace: Workspace) -> None:
 
 
 def test_what_is_quoted_names_no_files(workspace: Workspace) -> None:
-    """The output of a test says what a file has it say."""
+    """A file decides what its test prints."""
     quoted = "```\n@secret.txt @gone.py in app.py\n@diff\n```"
     asked = f"mend @app.py\n{quoted}\nas in @pkg/util.py"
     assert find_at_paths(asked, workspace) == (AtPath("app.py"), AtPath("pkg/util.py"))

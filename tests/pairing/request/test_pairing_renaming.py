@@ -1,4 +1,4 @@
-"""A name is to be called otherwise once more: while the model writes, and when it has written."""
+"""Another name for a rename: while the model writes, and when it has written."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_rewrite_that_brings_in_another_name_or_several() -> None:
     twice = [line.replace("items", "things") for line in GIVEN]
     both = "rename total to amount and items to things"
     assert renamed_again("call it money", both, LINES, twice) is None
-    # `item` is in the file already: what the rewrite calls so cannot be told from it.
+    # `item` is in the file already, so the renamed places cannot be told from it.
     known = [line.replace("total", "item") for line in LINES]
     assert renamed_again("call it money", "rename total to item", LINES, known) is None
     # Nobody asked for that name.
@@ -174,7 +174,7 @@ async def test_what_was_turned_down_is_not_proposed_again(
     await session.decisions.reject(first)
     await session.turns.redirect("rename total to money")
     await witness.until(lambda: len(model.requests) == 2)
-    # As it was said, behind what was kept.
+    # The redirect in its own words, behind the kept lines.
     assert follow_ups(model.request) == ["rename total to money"]
     assert "amount += " in model.request.messages[-2].text
     model.end()

@@ -57,7 +57,7 @@ class Reviewed(Witness):
 async def reviewing(
     root: Path, settings: Settings, endpoint: Endpoint
 ) -> AsyncIterator[PairingSession]:
-    """A session that reviews what run.py has become, and is not told of further changes."""
+    """A session that reviews the present ``run.py``, and hears of no further changes."""
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
@@ -103,7 +103,7 @@ async def test_who_takes_the_repository_away_hides_no_change(
 async def test_an_instruction_takes_the_place_of_no_change_that_is_not_reviewed(
     watched: Reviewed, root: Path
 ) -> None:
-    """It would be on disk with nothing to decide, once the answer is rejected."""
+    """Else it would be on disk, with nothing to decide, once the answer is rejected."""
     (root / "run.py").write_text(AFTER)
     first, second = await watched.waiting(2)
     watched.session.hunks.hold_back(second.id, HoldReason("S608", "SQL"))
@@ -461,7 +461,7 @@ async def test_what_the_guard_finds_is_held_back(watched: Reviewed, root: Path) 
 async def test_what_the_guard_flags_is_on_disk_until_it_is_decided(
     watched: Reviewed, root: Path
 ) -> None:
-    """Quitting asks about it, as about what is held back."""
+    """Quitting asks about it, as about a hunk that is held back."""
     session = watched.session
     (root / "other.py").write_text("import hashlib\n\nx = hashlib.md5(b'')\n")
     await watched.until(lambda: bool(session.guard.on_disk()))

@@ -60,9 +60,9 @@ class Folder:
         self.endpoint = endpoint
         self.model = model
         self.instructed = False
-        """What others write over lines of the model's needs no review, so it may stay."""
+        """Whether the model has written: lines that others write over its own are not reviewed."""
         self._least = 6
-        """Lines of the journal that are on the disk for long: what the files held."""
+        """Lines at the beginning of the journal that a kill never loses: the reviewed texts."""
 
     async def save(self) -> None:
         """The user's editor saves what it has loaded, with a change, by a rename."""
@@ -196,7 +196,7 @@ class Folder:
             assert self.texts() == before
 
     async def put_back(self) -> None:
-        """What waits goes back: exactly these lines, as far as they are still there."""
+        """Put the marked hunks back: exactly their lines, as far as these are still there."""
         marked, before = self.session.hunks.postponed(), self.texts()
         count = await self.session.decisions.put_backs.apply()
         assert count == sum(hunk.state is HunkState.REJECTED for hunk in marked)
@@ -204,7 +204,7 @@ class Folder:
         self._assert_gone(before, marked)
 
     def _assert_gone(self, before: dict[str, str | None], marked: list[Hunk]) -> None:
-        """Of the marked hunks those that are rejected went back, and nothing else changed."""
+        """The rejected ones of the marked hunks went back, and nothing else changed."""
         gone = [hunk for hunk in marked if hunk.state is HunkState.REJECTED]
         wanted = {name: Counter((text or "").splitlines()) for name, text in before.items()}
         for hunk in gone:
@@ -215,7 +215,7 @@ class Folder:
         assert after == {name: +lines for name, lines in wanted.items()}
 
     async def pause(self) -> None:
-        """Another program is in the middle of its work from now on, or it is not."""
+        """From now on another program writes, or none does."""
         put_backs.QUIET_S = self.rng.choice([0.0, 600.0])
         if not put_backs.QUIET_S:
             await self.notice()
@@ -298,13 +298,13 @@ async def put_all_back(folder: Folder) -> None:
         assert git(folder.root, "diff") == "", "nothing was kept"
         left = folder.root / NEW
         if left.exists() and not left.read_bytes():
-            left.unlink()  # a new file without lines has none to put back
+            left.unlink()  # an empty new file has no lines to put back
         assert git(folder.root, "status", "--porcelain") == ""
 
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a case sets is as it was afterwards."""
+    """Restore the limit that a case changes."""
     monkeypatch.setattr(put_backs, "QUIET_S", put_backs.QUIET_S)
 
 

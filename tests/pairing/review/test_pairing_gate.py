@@ -103,7 +103,7 @@ class Gated(Witness):
         return store.undecided()
 
     def write(self, text: str, name: str = "run.py") -> None:
-        """Do what the agent does with the answer."""
+        """Write the file, as the agent does after the answer."""
         (self.session.root / name).write_text(text)
 
 
@@ -361,7 +361,7 @@ async def test_put_backs_are_told_at_the_next_opportunity(gated: Gated, root: Pa
 async def test_what_waits_goes_back_and_is_told_when_the_agent_stops(
     gated: Gated, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Long before it is quiet; an agent that works in the session is still waited for."""
+    """It need not be quiet first; but the session's own agent is still waited for."""
     monkeypatch.setattr(put_backs, "QUIET_S", 600.0)
     session = gated.session
     stop = {"hook_event_name": "Stop", "cwd": str(root), "stop_hook_active": False}

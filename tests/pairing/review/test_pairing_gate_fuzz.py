@@ -48,7 +48,7 @@ class Agent:
         return {name: (self.root / name).read_text() for name in FILES}
 
     async def settle(self) -> None:
-        """Let the gate go on as far as it can, and the agent write what it may."""
+        """Let the gate go on as far as it can, and the agent make its allowed writes."""
         async with asyncio.timeout(PATIENCE_S):
             while (task := self.task) and not (task.done() or self._idle()):  # noqa: ASYNC110
                 await asyncio.sleep(0.001)

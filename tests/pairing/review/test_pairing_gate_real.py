@@ -118,7 +118,7 @@ def introduce_codex(home: Path, url: str) -> None:
 
 
 def introduce_claude(url: str) -> dict[str, str]:
-    """What gives Claude Code the scripted model for its own."""
+    """The environment in which Claude Code uses the scripted model."""
     return {
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "any",
@@ -134,7 +134,7 @@ def codex_command() -> tuple[str, ...]:
 
 
 async def decide(witness: Witness, count: int, unwanted: str = "return rows") -> None:
-    """Keep all but the hunk with a line, or those of a file."""
+    """Keep all hunks except that with this line, or those of this file."""
     session = witness.session
     async with asyncio.timeout(MAX_WAIT_S):
         while len(session.hunks.undecided()) < count:  # noqa: ASYNC110 - another process's

@@ -1,4 +1,4 @@
-"""What reaches a session is decided or denied: no call passes because nobody could read it."""
+"""Every call of a tool is decided or denied: none passes because it cannot be read."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def event(root: Path, tool: str, given: object) -> dict[str, Any]:
 
 
 def mutated(rng: random.Random, root: Path) -> bytes:
-    """A call that no agent sends, or one that is."""
+    """A damaged call, or an intact one."""
     tool, given = rng.choice(TOOLS)
     call = event(root, tool, dict(given))
     for _ in range(rng.randint(0, 3)):
@@ -84,7 +84,7 @@ def says_no(answer: dict[str, Any] | None) -> bool:
 
 
 def may_pass(line: bytes) -> bool:
-    """Whether a call is of a tool that edits no files, or no call of a tool."""
+    """Whether an event is of a tool that edits no files, or of no tool."""
     try:
         call = json.loads(line)
         return call["tool_name"] in OTHER_TOOLS or call["hook_event_name"] in ("Stop",)
@@ -361,7 +361,7 @@ async def calls_of_the_session(session: PairingSession, root: Path, count: int) 
         if read is None or may_pass(line):
             continue
         answering = asyncio.ensure_future(session.gate.answer(read))
-        # It is held until it is decided, which nobody does here, or denied.
+        # It is denied, or held for a decision, which does not come here.
         await asyncio.wait({answering}, timeout=0.02)
         if answering.done():
             assert says_no(answering.result()), (number, line)

@@ -158,7 +158,7 @@ MOMENTS = (
 async def test_a_batch_of_put_backs_is_whole_or_undone(
     root: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, moment: str, journalled: str
 ) -> None:
-    """The journal had everything until the kill, or it had only the marks."""
+    """The journal has everything up to the kill, or only the marks."""
     monkeypatch.setattr(put_backs, "QUIET_S", 600.0)
     process = await run_session(root, moment, journalled)
     _, trouble = await process.communicate()
@@ -179,7 +179,7 @@ async def test_a_batch_of_put_backs_is_whole_or_undone(
     ) as session:
         witness = Witness(session)
         await witness.until(lambda: session.review.on)
-        # What was put back is rejected; what was not is put back now, or waits for a decision.
+        # Hunks that went back are rejected; the others go back now, or wait for a decision.
         hunks = {hunk.path: hunk for hunk in session.hunks if hunk.live}
         assert hunks.keys() == set(FILES)
         await session.decisions.put_backs.finish()

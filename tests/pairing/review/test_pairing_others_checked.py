@@ -1,4 +1,4 @@
-"""What others write is checked as a model's own answer is: guard, syntax, names left behind."""
+"""Writes of others are checked like an answer of the model: guard, syntax, names left behind."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ async def test_half_of_an_edit_that_waits_has_to_parse(checked: Checked) -> None
 
 
 async def test_uses_that_a_written_edit_leaves_behind(checked: Checked) -> None:
-    """Not before it is written, and the agent has stopped."""
+    """The notice comes once the edit is written and the agent has stopped."""
     asked = await checked.ask("bill.py", RENAMED)
     (hunk,) = checked.session.hunks.undecided()
     await checked.session.decisions.accept(hunk.id)
@@ -157,7 +157,7 @@ async def test_an_edit_that_waits_is_held_back_for_what_the_guard_finds(
 
 
 async def test_what_the_checks_find_is_flagged_before_the_decision(checked: Checked) -> None:
-    """As is what the guard finds: quitting asks about it, and nothing takes it in bulk."""
+    """Like findings of the guard: quitting asks about them, and no bulk accept takes them."""
     session = checked.session
     first, second = await checked.write("bill.py", RENAMED + "\n\nrate = unheard\n")
     await checked.until(lambda: session.flagged_on_disk() == [first, second])
@@ -167,7 +167,7 @@ async def test_what_the_checks_find_is_flagged_before_the_decision(checked: Chec
     assert session.flags.line(first) is None, "the uses are elsewhere"
     assert checked.told("Flagged in bill.py")
     assert [h for h, _ in session.attention.bulk([first, second]).risky] == [first.id, second.id]
-    # What completes it in another file, or a decision, takes the flag away.
+    # A completing change in another file, or a decision, removes the flag.
     await checked.write("shop.py", SHOP.replace("tax", "levy"))
     await checked.until(lambda: session.flagged_on_disk() == [second])
     assert await session.decisions.reject(second.id)
@@ -194,7 +194,7 @@ async def test_flags_of_many_files_are_told_together(checked: Checked) -> None:
 
 @pytest.mark.parametrize("terminal", [True, False])
 async def test_quitting_tells_all_that_is_left_each_time(checked: Checked, terminal: bool) -> None:
-    """Not the flagged hunks only; and a word in between takes the consent away."""
+    """It names all hunks, not only flagged ones; another command in between cancels the consent."""
     session = checked.session
     flagged = await checked.write("bill.py", RENAMED)
     await checked.until(lambda: session.flagged_on_disk() == flagged)

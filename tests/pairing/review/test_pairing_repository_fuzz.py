@@ -60,10 +60,10 @@ class State(NamedTuple):
 
 
 class Play:
-    """One repository, what is done to it, and a few lines that say what is to come of it.
+    """One repository, random actions on it, and a small model of the expected result.
 
     Attributes:
-        kept: What every file holds without what waits for a decision.
+        kept: The content of every file without undecided changes.
         head: What the last commit is to have: the ids of contents.
     """
 
@@ -115,7 +115,7 @@ class Play:
         state = self.on_disk(path)
         lines = [] if state is None else state.data.decode().split("\n")[:-1]
         shift = 0
-        for hunk in self.session.hunks.for_path(path):  # what is decided is on disk already
+        for hunk in self.session.hunks.for_path(path):  # decided hunks are on disk already
             start = hunk.start + shift
             if hunk in waiting:
                 assert tuple(lines[start : start + hunk.added]) == hunk.new
@@ -173,7 +173,7 @@ class Play:
         await self.tell(touched)
 
     def reform(self, place: Path) -> None:
-        """Change what is in no line of a file: its mode, line ends, mark or last newline."""
+        """Change a property of a file that is in no line: mode, line ends, mark or last newline."""
         data = place.read_bytes()
         kind = self.rng.randrange(4)
         if kind == 0 or place.suffix != ".txt" or b"\0" in data:
@@ -204,7 +204,7 @@ class Play:
         self.partly -= {p for p in touched if not self.session.hunks.waiting(p)}
         await self.session.review.changed(touched)
         if not self.trusted and "secret.rot" not in self.session.files:
-            # No program runs that a repository names, so what the file held cannot be told.
+            # The repository's filter does not run, so the former content is unknown.
             self.take("secret.rot", self.on_disk("secret.rot"))
         for hunk in self.session.hunks.waiting():
             self.log(f"  {hunk} {hunk.old} {hunk.new}")
@@ -241,7 +241,7 @@ class Play:
                 self.check_put_back(path)
 
     def check_put_back(self, path: str) -> None:
-        """Where some lines were kept, what is in no line stays with them."""
+        """Where some lines were kept, the properties that are in no line stay as well."""
         now, kept = self.on_disk(path), self.kept.get(path)
         if path in self.partly and now and kept and plain(now.data) == plain(kept.data):
             self.kept[path] = now
@@ -292,14 +292,14 @@ class Play:
             await self.session.decisions.reject_all()
         left = {hunk.path for hunk in self.session.hunks.waiting()}
         self.log(f"left {left}")
-        for path in left:  # Only where something that was kept has the place.
+        for path in left:  # Only where a kept file has the place.
             assert any(in_the_way(path, other) for other in self.kept), path
         for path in {*NAMES, *self.kept} - left:
             if not any(in_the_way(path, other) for other in left):
                 self.check_put_back(path)
 
     async def commit(self) -> None:
-        """The commit has what was kept, and of everything else what it had."""
+        """The commit has the kept changes, and everything else as before."""
         changes = await self.session.commit.look()
         stageable = list(changes.stageable)
         self.log(f"look {[(f.path, str(f.state), f.trouble) for f in changes.files]}")
@@ -343,7 +343,7 @@ def in_the_way(path: str, other: str) -> bool:
 
 
 def plain(data: bytes) -> bytes:
-    """The lines of a text without what is in none of them."""
+    """The lines of a text, without mark, CR and last newline."""
     return data.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").removesuffix(b"\n")
 
 

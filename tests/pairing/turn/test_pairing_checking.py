@@ -1,4 +1,4 @@
-"""A finished answer that breaks the file's syntax is said to do so."""
+"""A notice says that a finished answer breaks the file's syntax."""
 
 from __future__ import annotations
 

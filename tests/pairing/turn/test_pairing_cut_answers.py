@@ -1,4 +1,4 @@
-"""Answers that are cut or begin with a thought: what is written, shown, and said about them."""
+"""Answers that are cut or begin with a thought: their lines, their rows, and the notices."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DRAFT = f"I could write\n\n```python\n{OLD.replace('0', '1')}```\n\nbut no.\n"
 
 
 class Quiet:
-    """Hears what a job reports, and keeps nothing of it."""
+    """Ignores the reports of a job."""
 
     def started(self, turn: Turn, base: Any, model: str) -> None: ...
     def reading(self, progress: object) -> None: ...

@@ -473,7 +473,7 @@ def both_of(edit_format: str, change: tuple[str, str]) -> str:
 async def test_an_edit_of_lines_that_nobody_has_reviewed_is_left_out(
     edit_format: str, hosted: Hosted, url: str, root: Path
 ) -> None:
-    """What the other program wrote stays to be decided, and the answer's other edit is proposed."""
+    """The lines of the other program still wait, and the answer's other edit is proposed."""
     theirs = ("line_20 = 20\n", "theirs = 20\n")
     session = await opened(root, hosted.settings(url, edit_format))
     async with session:

@@ -203,8 +203,8 @@ class Case:
         for _ in range(self.rng.randrange(1, 4)):
             await asyncio.sleep(self.rng.choice([0, 0.0005, 0.002]))
             self.person.save()
-        # Not looked at in between: while two names are being exchanged and, when a save has slipped
-        # in, exchanged back, the file is for some microseconds what was about to be written.
+        # No look in between: two names are exchanged and, after a save in that moment, exchanged
+        # back, so for some microseconds the file has the text that was about to be written.
         await asyncio.gather(*tasks)
 
     async def crash(self) -> None:

@@ -72,7 +72,7 @@ async def instruct(session: PairingSession, text: str = "rework it") -> TurnStat
 
 
 async def works(session: PairingSession, far: ScriptedLink) -> None:
-    """The next instruction is answered as if nothing had been."""
+    """Check that the next instruction is answered as usual."""
     far.reply(Say(block("run.py", "last = 2\n", "last = 3\n")))
     assert await instruct(session, "raise last") is TurnStatus.DONE
     assert any(hunk.new == ("last = 3",) for hunk in session.hunks.undecided("run.py"))
@@ -145,7 +145,7 @@ async def test_it_looks_and_then_writes_several_files(far: ScriptedLink, root: P
 
 
 async def test_a_patch_tool_beside_the_tools_that_look(far: ScriptedLink, root: Path) -> None:
-    """As a tool of its own where the link has custom tools, else as text."""
+    """A custom tool where the link has these, else text."""
     far.reply(Call("read_file", "run.py"))
     has_tool = far.link == "websocket"
     far.reply(Call("apply_patch", PATCH) if has_tool else Say(PATCH))
@@ -311,7 +311,7 @@ async def test_in_the_middle_of_the_third_file(
     assert on_disk(root) == FILES | {"run.py": AFTER["run.py"]}
 
 
-# What has no end
+# Answers without an end
 
 
 ENDLESS = [

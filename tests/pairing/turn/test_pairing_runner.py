@@ -57,7 +57,7 @@ class LabelledModel(SteppedModel):
 
 
 def written(session: PairingSession) -> set[str]:
-    """The model's lines in everything that is proposed, or was before it was written again."""
+    """The model's lines in all proposals, and in those that were written again."""
     lines = {line for p in session.files.values() for s in p.segments for line in s.new_lines}
     lines |= {line for hunk in session.hunks for line in hunk.new}
     return {line for line in lines if "new_" in line}

@@ -265,7 +265,7 @@ async def test_what_lies_outside_is_refused_in_one_sentence(
 
 
 async def test_a_file_that_is_only_shown_again_is_not_made(root: Path) -> None:
-    """A block that quotes lines of a file that is not there makes nothing."""
+    """A block that quotes lines of a missing file creates no file."""
     hosted = Hosted()
     async with (
         hosted.running() as url,

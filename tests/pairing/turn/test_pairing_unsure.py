@@ -140,7 +140,7 @@ async def test_another_name_after_a_stop_is_no_doubt(
 async def test_another_name_after_a_stop_that_left_nothing(
     session: PairingSession, model: CalibratedModel
 ) -> None:
-    """What nothing is called cannot be renamed, so the request is sent with the other name."""
+    """No place has the name yet, so the request itself is sent with the other name."""
     witness = Witness(session)
     model.give("def load(fi")
     await session.turns.instruct(Question("rename path to file", path="files.py", cursor=0))
@@ -195,7 +195,7 @@ async def test_a_redirect_that_leaves_half_a_rename_is_told(
 ) -> None:
     model.told = 0.99
     witness = Witness(session)
-    prints = "    print(path)\n    print(limit)\n"  # What is above them is settled.
+    prints = "    print(path)\n    print(limit)\n"  # The lines above them are settled.
     body = BODY.replace("    data = data.strip()\n", prints)
     (root / "files.py").write_text(body)
     lines = body.splitlines(keepends=True)
@@ -275,17 +275,17 @@ async def test_its_hunks_are_not_accepted_in_bulk(
     bulk = session.attention.bulk(waiting)
     assert bulk.read == bulk.unread == ()
     assert bulk.risky == tuple((hunk.id, "model unsure") for hunk in waiting)
-    # A piece of such a hunk is one as well.
+    # A piece of a flagged hunk is flagged as well.
     pieces = await session.decisions.split(waiting[0].id, [(2, 1)])
     assert {session.reason(session.hunks.get(piece)) for piece in pieces} == {"model unsure"}
-    # Each of them can be accepted by itself, and what is decided is doubted no more.
+    # Each piece can be accepted by itself, and loses its flag then.
     assert await session.decisions.accept(pieces[0])
     assert session.reason(session.hunks.get(pieces[0])) == ""
     assert session.reason(session.hunks.get(pieces[1])) == "model unsure"
 
 
 async def test_a_flag_outlives_its_answer(session: PairingSession, model: CalibratedModel) -> None:
-    """Through the same again, a later instruction, and a stop of one."""
+    """It stays after the same answer again, a later instruction, and a stop."""
     await ask(session, model, MISREAD)
     model.told = 0.99
     await ask(session, model, MISREAD, "tidy it up")
@@ -478,12 +478,12 @@ async def test_a_retry_that_brings_what_was_turned_down(
         "The change that you rejected is proposed again; "
         "say it in other words, or ask a larger model."
     )
-    # That it is unsure of it is not told over that, and is still known.
+    # The doubt is known, but its notice does not replace this one.
     assert session.turns.last is not None
     assert session.turns.last.unsure == SENTENCE
     assert session.reason(session.hunks.undecided("files.py")[0]) == "model unsure"
     await ask(session, model, MISREAD.replace("path\n", "path.read()\n"))
-    # It had the deleted lines no more: what it adds to the proposal is told.
+    # This answer kept the lines: the notice is about its addition to the proposal.
     assert session.status.notices[-1].text.startswith("stepped was not sure of this change")
     assert session.reason(session.hunks.undecided("files.py")[0]) == "model unsure"
 
