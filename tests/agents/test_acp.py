@@ -199,7 +199,7 @@ async def test_files_and_terminals_are_refused(tmp_path: Path) -> None:
 
 
 async def test_noise_is_skipped(tmp_path: Path) -> None:
-    """A banner, broken JSON, other JSON, deep JSON, a long line and a full log end nothing."""
+    """A banner, broken JSON, other JSON, deep JSON, a long line and a full log do no harm."""
     ear = Ear()
     steps = [
         {"log": "x" * (1 << 20)},
@@ -260,7 +260,7 @@ async def test_the_limit_of_a_turn_is_one_of_each_turn(
 
 
 class Clock:
-    """A clock that stands still but for what sleeps, or says that it works."""
+    """A clock that moves only when code sleeps, or says that it works."""
 
     def __init__(self) -> None:
         self.now = self.slept = 0.0
@@ -398,7 +398,7 @@ async def test_of_very_many_questions_at_once_the_rest_is_cancelled(
 
 
 async def test_of_questions_with_one_id_only_the_first_is_asked(tmp_path: Path) -> None:
-    """The answer would be to all of them, and there could be any number."""
+    """One answer would count for all of them, and there could be any number."""
     ask = {"jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": QUESTION}
     ear = Ear()
     ear.answer = ear.think
@@ -429,7 +429,7 @@ async def test_a_question_after_a_stop_is_answered_with_no(tmp_path: Path) -> No
 async def test_an_agent_that_does_not_read_is_not_read_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answers to its requests would fill the memory; stopping it still works."""
+    """Unread answers to its requests would fill the memory; stopping it still works."""
     monkeypatch.setattr(acp, "MAX_UNREAD_BYTES", 100_000)
     far = tmp_path / "far"
     program = (

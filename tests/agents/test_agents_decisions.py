@@ -1,4 +1,4 @@
-"""Turns of all four agents without a gate: what is kept is on disk, and the rest is told.
+"""Turns of all four agents without a gate: kept edits are on disk; the agent hears of the others.
 
 The agents play recorded turns (``traces/``) and write as the recorded ones did: after a yes, before
 they say that the tool is done.
@@ -45,7 +45,7 @@ REJECTED = {
     "gemini": ("gemini", False),
     "opencode": ("opencode_reject", True),
 }
-"""The trace of a turn in which nothing is allowed, and whether the first no ends it."""
+"""The trace of a turn in which every edit is refused, and whether the first refusal ends it."""
 
 
 def script(trace: str, root: Path, aside: Path) -> dict[str, list[dict[str, Any]]]:
@@ -72,7 +72,7 @@ def script(trace: str, root: Path, aside: Path) -> dict[str, list[dict[str, Any]
             steps.append({"result": message["result"]})
         else:
             steps.append({"raw": json.dumps({"jsonrpc": "2.0", **message}) + "\n"})
-            if "id" in message:  # a file is asked for, which is refused
+            if "id" in message:  # the agent asks for a file and is refused
                 steps.append({"until": None})
     return {
         **BEGIN,
@@ -111,7 +111,7 @@ class Turn:
         await self.session.review.changed(FILES)
 
     async def end(self) -> str:
-        """Let the turn end; what the agent is told next, which waits already."""
+        """Let the turn end; returns the text that waits to be sent to the agent."""
         assert self.session.agent.send("Go on")
         (self.aside / "decided").touch()
         await self.witness.until(lambda: len(self.prompts()) == 2)
@@ -190,7 +190,7 @@ async def test_nothing_is_kept_of_what_was_allowed(turn: Turn, agent: str) -> No
 
 @pytest.mark.parametrize("agent", REJECTED)
 async def test_nothing_is_allowed(turn: Turn, agent: str) -> None:
-    """An agent that goes on has told its model; where the no ended the turn, the model is told."""
+    """An agent that goes on tells its model; where the refusal ended the turn, the session does."""
     trace, ends = REJECTED[agent]
     await turn.play(trace, allow=False)
     assert turn.texts() == {"shop.py": SHOP}

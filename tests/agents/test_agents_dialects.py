@@ -116,7 +116,7 @@ async def test_a_recorded_turn(tmp_path: Path, name: str) -> None:
         await talk.close()
     assert tuple(asked) == dialect.asked
 
-    # What was said in mid-turn went as the recorded client sent it, and stands in the conversation.
+    # The text in mid-turn went out as the recorded client sent it, and is in the conversation.
     said = [f["client"] for f in frames(name) if f.get("client", {}).get("method")]
     steered = [m for m in sent(tmp_path) if m.get("method") == "_session/steering"]
     assert [m["params"] for m in steered] == [m["params"] for m in said]
@@ -143,7 +143,7 @@ async def test_a_recorded_turn(tmp_path: Path, name: str) -> None:
     assert not replies
     assert questions == len(dialect.asked)
 
-    # A use of a tool is one entry, however many messages of whatever kind were about it.
+    # A use of a tool is one entry, however many messages describe it.
     uses = [entry for entry in talk.entries if isinstance(entry, ToolUse)]
     assert len({use.call.call_id for use in uses}) == len(uses)
     answered = [use for use in uses if use.question is not QuestionState.NONE]

@@ -56,7 +56,7 @@ def test_what_the_user_has_set_wins(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.agents
 @pytest.mark.parametrize("known", known_agents(), ids=lambda known: known.name)
 async def test_the_real_agent_begins_a_session(known: KnownAgent, tmp_path: Path) -> None:
-    """Or says that its user has to log in first: it has a home without one."""
+    """Its home has no login, so it may also say that its user has to log in first."""
     if not known.installed:
         pytest.skip(f"{known.command[0]} is not installed: {known.install}")
     environ = {**known.variables(), "HOME": str(tmp_path)}

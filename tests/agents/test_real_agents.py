@@ -77,7 +77,7 @@ def left_behind(home: Path) -> list[str]:
 
 
 def reads(name: str, bill: Path) -> tuple[Step, ...]:
-    """What some have to do before they may edit."""
+    """The steps that an agent has to take before it may edit."""
     match name:
         case "claude":
             return (Use("Read", {"file_path": str(bill)}),)
@@ -222,7 +222,7 @@ async def test_an_allowed_edit_is_a_hunk(play: Player) -> None:
 
 
 async def test_some_of_an_allowed_edit_is_kept(play: Player) -> None:
-    """The disk has what was kept, and the model reads of the rest with the next text."""
+    """The kept lines are on disk, and the next text tells the model about the others."""
 
     async def scene(on: Scene) -> None:
         session = on.session
@@ -321,12 +321,12 @@ async def test_a_text_in_mid_turn(play: Player) -> None:
         turns = sum(isinstance(e, Speech) and e.role == "user" for e in conversation.entries)
         assert conversation.allow()
         await on.ended()
-        # Codex's tool may outlive the turn that a text has hurried on.
+        # Codex's tool may go on after a text has ended its turn early.
         await until(lambda: on.bill.read_text() == NEW)
         heard = [r for r in on.model.requests if "Mind the cents." in json.dumps(r)]
         assert heard
         if not waits:
-            # The model reads it with what its tool has done, and no further turn is asked for.
+            # The model reads it with the result of its tool, and no further turn follows.
             assert turns == 2
             assert not on.session.agent.queued
             assert "_call_output" in json.dumps(heard[0]["input"])

@@ -68,7 +68,7 @@ async def python_with(package: str, group: str = "clients") -> Path:
 async def output(
     *command: str, check: bool = True, environ: Mapping[str, str] | None = None
 ) -> str:
-    """What a program writes; it has to end well."""
+    """Standard output of a program, which has to succeed."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=DEVNULL,

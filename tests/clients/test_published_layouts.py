@@ -48,7 +48,7 @@ LAYOUTS: Final = {
 """Folders; the layout, the graph and the end tokens that are found in them."""
 
 SMALL: Final = ("genai-int4", "transformers-js")
-"""What is quick enough to be waited for."""
+"""Folders whose model answers quickly enough for a whole program."""
 
 AREA: Final = "def area(width, height):\n    return width * height\n"
 
@@ -121,7 +121,7 @@ def greedy(model: OnnxModel, question: str) -> list[int]:
 
 
 def agreed(ours: list[int], theirs: list[int], model: OnnxModel) -> bool:
-    """Whether two texts are one; it ends with an end token, which not all of them return."""
+    """Whether two texts are the same; not every runtime returns the end token."""
     ended_alike = len(ours) == len(theirs) or ours[-1] in model.folder.eos_ids
     return ours == theirs[: len(ours)] and ended_alike
 
@@ -334,7 +334,7 @@ def test_the_screen_with_it(layouts: Path, name: str, tmp_path: Path) -> None:
         program.wait_for("writing", PATIENCE_S)
         program.wait_for("ready", 5 * PATIENCE_S, since=len(program.output))
         assert file.read_text() == AREA, "nothing is written without an accept"
-        program.drain(LATE_S)  # Before, it would be the stop of an answer that has just ended.
+        program.drain(LATE_S)  # An earlier key would stop the answer that has just ended.
         program.write("\x03")
         program.wait_for("again quits", PATIENCE_S)
         program.write("\x03")

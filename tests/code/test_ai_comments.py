@@ -1,4 +1,4 @@
-"""Instructions in comments: which are found, what they say, what is left without them."""
+"""Instructions in comments: finding them, their text, and the code without them."""
 
 from __future__ import annotations
 

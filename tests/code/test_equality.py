@@ -1,4 +1,4 @@
-"""Equal syntax trees: what is proven from parts of a text holds for all of it."""
+"""Equal syntax trees: a proof from parts of a text holds for all of it."""
 
 from __future__ import annotations
 

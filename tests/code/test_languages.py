@@ -1,4 +1,4 @@
-"""What the name of a file says about it."""
+"""The language and the kind of a file, read from its name."""
 
 from __future__ import annotations
 

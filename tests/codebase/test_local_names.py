@@ -1,4 +1,4 @@
-"""Renames of parameters and local variables: what is renamed, and what is left to the model."""
+"""Renames of parameters and local variables, and those that are left to the model."""
 
 from __future__ import annotations
 

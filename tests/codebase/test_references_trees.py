@@ -96,7 +96,7 @@ def places(found: Iterable[Use]) -> list[str]:
 
 
 def uses(files: dict[str, str], name: str, path: str) -> list[str]:
-    """What the process that searches answers, without the process."""
+    """The answer of the searching process, worked out in this one."""
     lines = files[path].split("\n")
     spot = first_use(lines, name, range(len(lines)), path)
     assert spot is not None

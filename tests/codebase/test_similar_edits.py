@@ -1,4 +1,4 @@
-"""What a change replaced, and where the same is wanted again."""
+"""Replacements made by a change, and other places that need the same one."""
 
 from __future__ import annotations
 

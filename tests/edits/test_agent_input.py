@@ -134,12 +134,12 @@ def test_what_is_kept_of_a_file_is_exactly_what_the_tool_writes(
     before = SourceText.from_text(text).lines
     kept = some_of(rng, before, mutate(rng, list(before), 4))
     if kept == before or (not ended and kept[-1:] == ("",)):
-        return  # Where no newline ends the file, a last line without text is no line.
+        return  # Without a final newline, an empty last line is no line.
     original = {"file_path": "a.py", "content": text, "old_string": "?", "new_string": "?"}
     try:
         call = rewritten(tool, original, [PlannedFile("a.py", before, kept)])
     except UnplacedError:
-        # Only where nothing but blanks is left, or was there.
+        # Only where the text has, or had, nothing but blanks.
         assert tool != "Write"
         assert not ("".join(kept) and "".join(before))
         return

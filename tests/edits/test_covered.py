@@ -153,7 +153,7 @@ def test_it_joins_the_segments_that_it_reaches_over() -> None:
 @examples(200, derandomize=True)
 @given(st.integers(0, 2**32), st.booleans())
 def test_all_accepts_of_all_answers_can_be_taken_back(seed: int, unique: bool) -> None:
-    """Where it is not certain which lines they are one is stuck; nothing wrong is restored."""
+    """Where its lines are ambiguous, an accept cannot be taken back; nothing wrong is restored."""
     rng = random.Random(seed)
     old = [f"statement {n}" for n in range(25)] if unique else code(rng, 25)
     proposal = FileProposal("a", text(old), HunkStore())

@@ -1,4 +1,4 @@
-"""Signs that a rewrite was misunderstood: what each of them is, and what holds for any text."""
+"""Signs that a rewrite was misunderstood, one by one, and properties that hold for any text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_lines_that_go_though_nobody_said_so() -> None:
     found = read_signs("names is a set", HINTED, after)
     assert found.deleted == 4
     assert read_signs("get rid of the loop", HINTED, after).deleted == 0
-    # A removal that is only quoted is none.
+    # A quoted removal does not count.
     assert read_signs("call it `drop the rest`", HINTED, after).deleted == 4
     # Lines with others in their place are changed, not deleted.
     assert read_signs("names is a set", HINTED, HINTED.replace("names", "things")).deleted == 0
@@ -85,9 +85,9 @@ def test_what_is_no_python_any_more() -> None:
     after = HINTED.replace("for name in self.known:", "for name in self.known")
     assert read_signs("tidy", HINTED, after).broken
     assert not read_signs("tidy", HINTED, after, python=False).broken
-    # What was none before cannot be broken.
+    # Text that did not parse before cannot be broken.
     assert not read_signs("tidy", "else:\n    pass\n", "else\n").broken
-    # An indented block is looked at as if it were not.
+    # An indented block is read without its indentation.
     assert not read_signs("tidy", "    a = 1\n", "    a = 2\n").broken
 
 

@@ -32,7 +32,7 @@ def opened(lines: Sequence[str] = OLD) -> FileProposal:
 
 
 def reviewed(proposal: FileProposal) -> list[str]:
-    """The file without what waits for a decision, worked out on its own."""
+    """The file without its undecided lines, worked out independently."""
     proposal.advance(proposal.composed())
     waits = waiting_hunks(proposal.hunks.for_path("a.py"))
     edits = [LineEdit(hunk.start, hunk.stop, hunk.old) for hunk in waits]
@@ -67,7 +67,7 @@ def test_a_hunk_that_is_put_back_leaves_the_others() -> None:
 
 
 def test_a_write_takes_out_one_of_two_equal_insertions_side_by_side() -> None:
-    """They have the same place in the reviewed text; one stays, and the other is gone."""
+    """Both have the same place in the reviewed text; one of them stays."""
     proposal = opened(["a", "a"])
     (first,) = proposal.advance(text(["b", "a", "a"]), review=True)
     proposal.hunks.accept(first.id)

@@ -1,4 +1,4 @@
-"""A format is declared in one place: what a new module has to say, and what reads it."""
+"""A format is declared in one place: the contents of a new module, and its readers."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def shown(proposal: FileProposal) -> list[tuple[RowKind, str, int | None]]:
 
 
 def assert_found_anew(store: HunkStore) -> None:
-    """What the store knows of the hunks of its one file is what they are now."""
+    """The indexes of the store agree with the present state of its hunks, all of one file."""
     live = sorted((hunk for hunk in store if hunk.live), key=lambda hunk: hunk.order)
     assert store.for_path("a") == live
     assert store.waiting() == store.waiting("a") == [hunk for hunk in live if hunk.waits]
