@@ -63,7 +63,7 @@ async def test_a_hunk_and_all_hunks(
     (hunk,) = session.hunks.undecided()
     assert not await session.decisions.accept(hunk.id)
     assert "would not parse" in witness.notice
-    # Another decision in between begins anew; accepting the file's only hunk in bulk does not.
+    # Another decision in between begins anew.
     assert await session.decisions.edit(hunk.id, ["    return ["])
     assert not await session.decisions.accept_rest("run.py")
     assert (root / "run.py").read_text() == BEFORE

@@ -334,7 +334,7 @@ async def test_lines_that_come_above_the_class_meanwhile_move_the_place_along() 
 
 
 async def carried_out(root: Path, question: Question, code: str) -> tuple[Outcome, str]:
-    """The outcome of an instruction for ``steps.py`` that is answered with code, and the request."""
+    """The outcome of an instruction for ``steps.py`` that code answers, and the request."""
     sent: list[Asked] = []
 
     def reply(asked: Asked) -> Reply:
