@@ -1,4 +1,4 @@
-"""Which models an endpoint says it has: everybody's shapes, and servers that do not behave."""
+"""Lists of models: the form of each kind of endpoint, and servers that misbehave."""
 
 from __future__ import annotations
 

@@ -311,7 +311,7 @@ async def test_reading_ahead_lets_an_answer_go_on() -> None:
         got, end = await read(stream)
         assert got == "word " * 400
         assert isinstance(end, Finished)
-        # The conversation goes on from the answer, not from what was read ahead.
+        # The conversation goes on from the answer, not from the request that was read ahead.
         assert client.dropped == 0
         more = await client.create(messages=[("user", "go"), ("assistant", got), ("user", "on")])
         assert isinstance((await read(more))[1], Finished)

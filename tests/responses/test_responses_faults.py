@@ -292,7 +292,7 @@ async def test_a_thousand_random_faults_lose_double_and_reorder_nothing(
             text, end = await (stop_midway if stop else read)(stream)
             if isinstance(end, Failed) or end.reason == "its last event contradicts its text":
                 failed += 1
-                # An omitted event that nothing could fill in any more leaves a gap at most.
+                # An omitted event that no later one could make up for leaves a gap at most.
                 words = iter(whole.split())
                 assert all(word in words for word in text.split()), (text, whole)
                 messages = messages[:-1]

@@ -472,7 +472,7 @@ async def test_a_redirect_on_the_same_host_is_followed(status: int) -> None:
 
 
 async def failure_of(server: Quirky) -> str:
-    """What the failure says that a request to a server ends with."""
+    """The text of the failure that a request to a server ends with."""
     async with server.running() as url:
         client = client_of(url, "chat")
         end = await end_of(await client.create(messages=[("user", "go")]))

@@ -1,4 +1,4 @@
-"""Servers that refuse: when POST is tried, whose fault it is, and what a user reads."""
+"""Servers that refuse: when POST is tried, whose fault it is, and the sentence for the user."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KEY = "sk-secret-key"
 
 @dataclass
 class Refusing:
-    """An HTTP server: what it answers to an upgrade and to a POST."""
+    """An HTTP server with its answers to an upgrade and to a POST."""
 
     upgrade: tuple[int, bytes] = (405, b"")
     post: tuple[int, bytes] = (200, ANSWER)

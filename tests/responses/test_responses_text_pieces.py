@@ -1,4 +1,4 @@
-"""TextPieces of a message that hold more than what is new."""
+"""Pieces of a message that repeat earlier text."""
 
 from __future__ import annotations
 
