@@ -1,4 +1,4 @@
-"""Who gets in, and what a hostile peer costs the others."""
+"""Access, and the cost of a hostile peer for others."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def test_large_messages_count_more() -> None:
 
 
 async def test_ended_turns_hold_no_text() -> None:
-    """Late stops are still answered, but a long connection does not keep what it was sent."""
+    """Late stops are still answered, but a long connection keeps no text of its turns."""
     async with running() as port, peer(port) as client:
         await client.create("x" * 100_000, instructions="y" * 100_000)
         ended = (await client.terminal())["response"]["id"]

@@ -52,7 +52,7 @@ def shell(command: str, folder: Path) -> str:
 
 
 def patched(call: dict[str, Any]) -> str:
-    """What a call of any form does to SOURCE."""
+    """SOURCE after a call of any form."""
     text = call["input"] if call["type"] == "custom_tool_call" else json.loads(call["arguments"])
     if isinstance(text, dict):
         head, _, text = text["cmd"].partition("\n")

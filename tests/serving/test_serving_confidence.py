@@ -1,4 +1,4 @@
-"""What a response says about how sure its model was: strings in the standard metadata, no more."""
+"""The confidence in a response: strings in its standard metadata, no more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Calibrated(ReplayModel):
 
     @property
     def facts(self) -> dict[str, str]:
-        """What clients are told."""
+        """The threshold that clients see."""
         return {"confidence_threshold": "0.6"}
 
     def __init__(self, confidence: float | None) -> None:

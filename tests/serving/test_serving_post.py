@@ -41,7 +41,7 @@ async def test_events_are_the_same_as_on_the_socket() -> None:
         await socket.terminal()
     validate(events)
     assert [e["sequence_number"] for e in events] == list(range(len(events)))
-    # Text that comes within a few milliseconds is one event: only their order is the same.
+    # Text of a few milliseconds is one event, so only the order of the events is the same.
     assert [k for k, _ in groupby(e["type"] for e in events)] == [
         k for k, _ in groupby(socket.types)
     ]

@@ -26,7 +26,7 @@ def script(request: GenerateRequest) -> str:
 
 @dataclass
 class Expected:
-    """What a peer has asked for and must be answered."""
+    """The answers that a peer must get."""
 
     answers: int = 0
     """Responses that begin, and errors."""
@@ -42,7 +42,7 @@ async def receive(client: Peer, ids: list[str]) -> None:
 
 
 def answered(events: list[dict[str, Any]], expected: Expected) -> bool:
-    """Whether everything was answered and nothing is being written any more."""
+    """Whether every request was answered and no response is running."""
     kinds = Counter(event["type"] for event in events)
     ended = sum(kinds[kind] for kind in TERMINALS)
     stopped = kinds["response.interrupt.accepted"] + kinds["response.interrupt.failed"]

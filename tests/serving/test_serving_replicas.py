@@ -1,4 +1,4 @@
-"""Applications that share what the replicas of a cluster share, without Ray between them."""
+"""Applications that share the state of a cluster's replicas, without Ray between them."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def test_metrics_of_all_replicas_have_their_names() -> None:
             async with httpx.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
                 return (await http.get(url)).text
 
-        await metrics(one)  # Of the others, a replica knows what they said last.
+        await metrics(one)  # A replica knows the last report of each other one.
         await metrics(other)
         for client in clients:
             text = await metrics(client)
@@ -132,7 +132,7 @@ async def test_metrics_of_all_replicas_have_their_names() -> None:
 
 
 class Unreachable(SharedState):
-    """What replicas share, gone."""
+    """Shared state that cannot be reached."""
 
     async def put(self, stored: StoredResponse) -> None:
         raise RequestError("It cannot be reached.", code="server_error", status=503)

@@ -47,7 +47,7 @@ async def test_a_response_of_a_socket_is_retrieved_over_http() -> None:
         made = (await socket.terminal())["response"]
         async with AsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key=TOKEN) as client:
 
-            async def stored() -> bool:  # What is sent does not wait for what is kept.
+            async def stored() -> bool:  # The end is sent before the response is stored.
                 try:
                     found = await client.responses.retrieve(made["id"])
                 except openai.NotFoundError:
@@ -132,7 +132,7 @@ async def test_a_background_response_is_polled_until_it_is_there() -> None:
         error = (await client.responses.retrieve(failing.id)).error
         assert error is not None
         assert error.message == "No region."
-        # It can be continued like any other, and cancelling it changes nothing now.
+        # The response can be continued like any other, and a cancel changes nothing now.
         then = await client.responses.create(input="x", previous_response_id=made.id)
         assert then.status == "completed"
         assert (await client.responses.cancel(made.id)).status == "completed"

@@ -1,4 +1,4 @@
-"""Tools: a model's text becomes calls, whatever its pieces are; and what the model is told."""
+"""Tools: a model's text becomes calls, however it is cut; and the description for the model."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ async def test_what_reads_ahead_gives_way() -> None:
         assert not old.started
         answer = job("answer", "a")
         worker.submit(answer)
-        # It waits for no prompt, not even for the one that is being read.
+        # The answer waits for no reading ahead, not even for one that runs.
         await finish(new)
         await finish(slow)
         assert not new.started
@@ -221,7 +221,7 @@ async def test_no_other_prompt_is_read_once_a_generation_is_wanted(
         cancel = worker.cancel
 
         def noted(one: GenerationJob) -> None:
-            next_ones.append(worker._readable())  # what is read once this has ended
+            next_ones.append(worker._readable())  # the job that is read once this one has ended
             cancel(one)
 
         monkeypatch.setattr(worker, "cancel", noted)
@@ -253,7 +253,7 @@ async def test_what_is_read_beside_a_generation_ends_with_it() -> None:
 
 
 async def test_stopping_may_meet_the_end() -> None:
-    """The worker lets go of a generation at any moment between two steps of who stops it."""
+    """The worker may let go of a generation between any two steps of the stop."""
 
     class Ending(GenerationJob):
         def __getattribute__(self, name: str) -> object:
