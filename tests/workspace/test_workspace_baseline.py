@@ -1,4 +1,4 @@
-"""What the files of a folder held before a review, and which moves of HEAD it follows."""
+"""The content of files before a review, and the moves of HEAD that it follows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_there_are_no_changes_without_a_repository_and_no_commit_before_the_firs
 
 
 def test_a_file_that_is_staged_and_changed_back_differs_from_the_index(repository: Path) -> None:
-    """What is not staged waits for a decision, even where the work tree equals the commit."""
+    """Unstaged changes wait for a decision, even where the work tree equals the commit."""
     before = (repository / "a.py").read_bytes()
     (repository / "a.py").write_text("a = 2\n")
     git(repository, "add", "a.py")
@@ -85,7 +85,7 @@ def test_what_was_read_ahead_of_one_commit_does_not_stand_for_another(
 
 
 def test_a_merge_that_stops_leaves_a_file_of_which_nobody_can_tell(repository: Path) -> None:
-    """What git wrote, its marks included, is what counts from there on."""
+    """From there on the text of git counts, with its marks."""
     git(repository, "checkout", "-qb", "side")
     (repository / "a.py").write_text("a = 2\n")
     git(repository, "commit", "-aqm", "two")
@@ -135,7 +135,7 @@ def test_a_conflict_is_new_once_and_only_where_the_file_is_as_git_left_it(diverg
 def test_where_git_fails_no_conflict_is_new(
     diverged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And old ones are not new to the next call, on which the file may have pending edits."""
+    """Old conflicts are not new to the next call either: their files may have pending edits."""
     without = tmp_path / "without-git"
     without.mkdir()
     baseline = Baseline(Workspace(diverged), since_commit=False)
@@ -146,7 +146,7 @@ def test_where_git_fails_no_conflict_is_new(
         later = Baseline(Workspace(diverged), since_commit=False)
     assert not later.new_conflicts(), "they were there before"
     assert baseline.new_conflicts() == {"a.py", "src/b.py"}
-    git(diverged, "add", "src/b.py")  # The index is another one.
+    git(diverged, "add", "src/b.py")  # This changes the index.
     with monkeypatch.context() as patch:
         patch.setenv("PATH", str(without))
         assert not baseline.new_conflicts()
@@ -179,7 +179,7 @@ def test_of_a_folder_that_git_ignores_nobody_can_tell(repository: Path) -> None:
 
 
 def test_a_reflog_that_was_cut_is_no_move(repository: Path) -> None:
-    """Git rewrites the log when old entries expire; what it still has is not new."""
+    """Git rewrites the log when old entries expire; the remaining ones are not new."""
     for number in range(5):
         git(repository, "commit", "-q", "--allow-empty", "-m", f"empty {number}")
     git(repository, "checkout", "-q", "--detach")
@@ -225,7 +225,7 @@ def test_a_filter_that_both_configurations_name_is_the_users(
     set_filter(filtered, clean="cat", smudge="tr 1 7")
     baseline = Baseline(Workspace(repository), since_commit=True)
     assert baseline.changed == {"a.py"}
-    if local:  # The user's own cannot be run in its place.
+    if local:  # The user's own filter cannot be run in place of the repository's.
         with pytest.raises(UnknownFormerError, match="this repository alone"):
             baseline.read("a.py")
     else:

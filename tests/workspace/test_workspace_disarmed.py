@@ -1,4 +1,4 @@
-"""What a repository's configuration names does not run when it is looked at: the rarer ways.
+"""Programs in a repository's configuration do not run when it is read: the rarer ways.
 
 Each way is tried with git as the user would run it as well, where the program does run.
 """
@@ -164,7 +164,7 @@ def test_of_filters_that_are_not_all_known_none_runs(
 def test_what_runs_no_filter_does_not_ask_for_them(
     root: Path, evil: Path, ran: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That takes a process; a file that is called like an option changes nothing."""
+    """Asking takes a process; a file that is called like an option changes nothing."""
     (root / "--cached").write_text("one\n")
     git(root, "add", ".")
     git(root, "config", "filter.x.clean", str(evil))

@@ -109,7 +109,7 @@ def test_what_was_saved_before_a_removal_is_put_back(pair: tuple[Path, Path]) ->
 
 
 def test_a_file_that_another_program_writes_is_not_removed(pair: tuple[Path, Path]) -> None:
-    """What that program writes would be lost with the file."""
+    """The text of that program would be lost with the file."""
     swap, target = pair
     swap.unlink()
     with target.open("r+b") as handle:
@@ -132,7 +132,7 @@ def test_a_folder_that_took_the_place_of_a_file_is_not_removed(pair: tuple[Path,
 
 
 def test_a_file_that_grew_without_end_is_not_read(pair: tuple[Path, Path]) -> None:
-    """Others may make the largest file there is of one that is replaced at this moment."""
+    """Another program may make a file huge just when it is replaced."""
     swap, target = pair
     with target.open("wb") as stream:
         stream.truncate(1 << 40)

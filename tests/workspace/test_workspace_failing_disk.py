@@ -1,4 +1,4 @@
-"""A disk that fails at any system call: one sentence, and files are as it says, or are made so."""
+"""A disk that fails at any system call: a true sentence, and files are whole, or are repaired."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_batch_is_whole_or_undone_where_the_disk_fails(
         with between_system_calls(fail):
             try:
                 workspace.write_all(NEW, DIGESTS, "batch")
-            except WorkspaceError as raised:  # Any other is a defect.
+            except WorkspaceError as raised:  # Any other exception is a defect.
                 error = str(raised)
         if not ever_after:
             assert held(root) == (OLD if error else NEW), f"step {step}: {error}"

@@ -1,4 +1,4 @@
-"""A full disk: what was there stays, nothing half written is left, and all goes on with space."""
+"""A full disk: files stay, none is left half written, and work goes on once there is space."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_journal_loses_no_part_while_the_next_one_cannot_be_begun(
     tmp_path: Path, root: Path, room: int
 ) -> None:
     journal = Journal.create(tmp_path, root, max_bytes=2000, max_parts=4)
-    for number in range(40):  # There is more in it than one part.
+    for number in range(40):  # The journal has more than one part.
         journal.append("step", n=number, text="x" * 60)
         journal.flush()
     assert len(sessions(tmp_path, root)) == 1

@@ -147,7 +147,7 @@ class Case:
             self.batches.append((item.id, before, deleted))
 
     def _operate(self, operation: str, before: State) -> State:
-        """Do it, and say what the disk holds if the user does nothing."""
+        """Carry out an operation; returns the state of the disk if the user does nothing."""
         self.number += 1
         if operation in {"write", "batch"}:
             count = 1 if operation == "write" else 3
@@ -170,7 +170,7 @@ class Case:
                 assert user_deleted or change.before == before[change.rel]
 
     def check_watcher(self) -> None:
-        """A look at everything tells exactly what differs from what we last knew."""
+        """A look at all files reports exactly those that differ from the last known state."""
         self.inspector.check()
         self.told.clear()
         self.inspector.check()
@@ -218,7 +218,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_interleaving_loses_a_users_save(tmp_path: Path) -> None:
     raced, refused = run(tmp_path, range(25))
-    # The cases are worth something only if they really meet.
+    # The cases mean something only if the writes really meet.
     assert raced > 60
     assert refused > 20
 

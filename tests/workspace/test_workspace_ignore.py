@@ -130,4 +130,4 @@ def test_folders_in_folders_without_end_are_not_looked_into(root: Path) -> None:
     found, left_out = files_of_folder(root)
     assert found == ["f"]
     assert len(left_out) == 1, "and that is said"
-    subprocess.run(["rm", "-rf", root / "d"], check=True)  # What else could remove that?
+    subprocess.run(["rm", "-rf", root / "d"], check=True)  # too deep for Python

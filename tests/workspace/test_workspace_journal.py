@@ -68,7 +68,7 @@ def test_an_entry_is_on_disk_within_a_tenth_of_a_second(state: Path, root: Path)
 def test_what_was_written_reaches_the_device_without_being_asked_for(
     state: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A power cut loses a second of a session, not all since its last write to a file."""
+    """A power cut loses a second of a session, not everything since its last write to a file."""
     monkeypatch.setattr(module, "SYNC_S", 0.0)
     journal = Journal.create(state, root)
     flushed: list[int] = []

@@ -65,7 +65,7 @@ def kinds(state: Mapping[str, bytes | None]) -> dict[str, type]:
 
 
 def held(path: Path) -> bytes | None:
-    """What a name stands for."""
+    """The content of a file or link, ``None`` for neither."""
     if path.is_symlink():
         return LinkTarget(os.fsencode(path.readlink()))
     return path.read_bytes() if path.exists() else None

@@ -69,7 +69,7 @@ def test_no_moment_of_a_write_follows_a_folder_out_of_the_root(
     monkeypatch.setattr(os, "fsync", lambda _: None)
     workspace = Workspace(root)
     assert workspace.log.mode.startswith("copies")
-    there = b"new" if what == "undo" else b"old"  # What the write would replace.
+    there = b"new" if what == "undo" else b"old"  # the text that the write would replace
     (outside / "f").write_bytes(there)
     mode = (outside / "f").stat().st_mode
     moment, refused = 0, 0

@@ -82,7 +82,7 @@ def test_git_that_waits_for_a_pipe_is_ended_and_not_asked_again(
     for _ in range(20):
         with pytest.raises(GitFailedError, match=r"a pipe among the files"):
             repo.run_git(repository, ["status"])
-    # Whether there was a file cannot be told then; that is not the same as "none".
+    # Then nobody knows whether there was a file, which is not the same as "none".
     if name != ".git/inc":
         with pytest.raises(GitFailedError):
             work_tree_changes(repository, repo.RepositoryPlace(*[repository] * 3))
@@ -138,7 +138,7 @@ def test_a_checkpoint_that_is_none_counts_as_missing(tmp_path: Path, root: Path,
 
 
 def test_no_pipe_or_device_is_replaced(tmp_path: Path, root: Path) -> None:
-    """What a link leads to is replaced; for ``/dev/null`` that would break the system."""
+    """A write replaces the target of a link; for ``/dev/null`` that would break the system."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     link = root_state_dir(tmp_path / "state", root) / "drafts.json"

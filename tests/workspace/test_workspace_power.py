@@ -1,4 +1,4 @@
-"""A power cut: what was not flushed to the device is lost, and a batch is still whole or undone.
+"""A power cut: data not flushed to the device is lost, and a batch is still whole or undone.
 
 The model of a disk is the harshest that a system may have: a file has the bytes of its last flush,
 or none, and a folder the names of its last flush, or those of the moment.  At every flush the power
@@ -35,7 +35,7 @@ NEW = {"a": b"new a", "sub/b": b"new b", "gone": None, "new/n": b"new n"}
 
 
 class Device:
-    """What of some folders is on the device."""
+    """The part of some folders that is on the device."""
 
     def __init__(self, *tops: Path) -> None:
         self._tops = tops
@@ -59,7 +59,7 @@ class Device:
         self._bytes[path.stat().st_ino] = path.read_bytes()
 
     def flush_names(self) -> None:
-        """What some systems do at any time: the names are flushed, and no bytes."""
+        """Flush the names and no bytes, as some systems do at any time."""
         for top in self._tops:
             for folder, _, _ in os.walk(top):
                 self.flush_folder(Path(folder))
@@ -72,7 +72,7 @@ class Device:
             self.flush_file(path)
 
     def write_out(self, copies: dict[Path, Path]) -> None:
-        """Make of the folders what is there after the power cut."""
+        """Bring the folders to their state after the power cut."""
         for top, copy in copies.items():
             shutil.rmtree(copy, ignore_errors=True)
             self._make(self._roots[top], copy)
@@ -123,7 +123,7 @@ def run_until_flush(
             left[0] -= 1
             raise PowerCutError
         if left[0] < 0:
-            return  # The process is gone; what it tidies up here does not happen.
+            return  # The process is gone; its cleaning up does not happen.
         left[0] -= 1
         device.flush(descriptor)
 
@@ -138,7 +138,7 @@ def run_until_flush(
 
 
 def come_back(device: Device, *tops: Path) -> None:
-    """Have in the folders what is on the device."""
+    """Give the folders the content of the device."""
     device.write_out({top: top.with_name(f"{top.name}-after") for top in tops})
     for top in tops:
         shutil.rmtree(top)
@@ -322,7 +322,7 @@ def test_a_record_is_old_or_new_after_a_power_cut(
         after.rename(top)
         new = record.found(top)
         if finished:
-            # What is only replaced as a whole may come back as it was.
+            # A file that is always replaced as a whole may come back in its old state.
             assert new or kind in ("settings", "drafts")
             break
     assert finished

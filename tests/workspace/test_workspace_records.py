@@ -70,7 +70,7 @@ def test_a_batch_of_which_a_file_was_replaced_is_finished(root: Path, after: int
     assert [(root / name).read_bytes() for name in ("a", "b")] == [wanted, wanted]
     assert sorted(os.listdir(root)) == ["a", "b"]  # noqa: PTH208
     assert ("is finished" in " ".join(again.recovery)) == (after == 1)
-    # Once only: what happens later is nobody's business.
+    # Only once: the record says nothing about later changes.
     (root / "a").write_bytes(b"old")
     assert Workspace(root).recovery == []
     assert (root / "a").read_bytes() == b"old"
@@ -207,7 +207,7 @@ def put_sparse_file(path: Path) -> None:
 def test_what_was_caught_in_an_exchange_is_not_lost(
     root: Path, put: Callable[[Path], object], suffix: str
 ) -> None:
-    """Something else than a file had the name when the process was killed."""
+    """The name belonged to no regular file when the process was killed."""
     swap = cut_off(root, "f", suffix)
     (root / "f").write_bytes(b"new")
     put(swap)
@@ -246,7 +246,7 @@ def test_a_save_is_kept_beside_a_file_whose_name_is_as_long_as_can_be(
 
 
 def test_a_write_that_can_be_neither_finished_nor_undone_blocks_no_other(root: Path) -> None:
-    """A folder whose permissions were taken away, say; this one is no file, and has one in it."""
+    """Here a folder with a file in it stands in the way; lost permissions would do the same."""
     swap = cut_off(root, "f", ".done")
     part = swap.with_suffix(atomic.PART_SUFFIX)
     put_folder(part)

@@ -120,7 +120,7 @@ async def test_what_another_program_has_committed_with_other_lines_is_no_conflic
 async def test_a_new_file_does_not_replace_what_the_user_staged(
     repository: Path, own: bytes
 ) -> None:
-    """Neither lines of their own, nor another order, nor a link."""
+    """The user may have staged other lines, another order, or a link."""
     path = repository / "new.py"
     path.write_bytes(own) if own else path.symlink_to("a.py")
     git(repository, "add", "new.py")
@@ -197,7 +197,7 @@ async def test_a_filter_that_is_not_installed_is_named(repository: Path) -> None
 def test_to_compare_runs_nothing_that_the_repository_names(
     repository: Path, evil: Path, ran: Path
 ) -> None:
-    """What is staged is known of a filtered file once it was staged, which runs the filter."""
+    """The staged content of a filtered file is known after staging, which runs the filter."""
     git(repository, "config", "filter.own.clean", str(evil))
     (repository / ".gitattributes").write_text("a.py filter=own diff=own\n")
     for name in ("core.fsmonitor", "diff.external", "diff.own.command", "diff.own.textconv"):
@@ -219,13 +219,13 @@ def test_to_compare_runs_nothing_that_the_repository_names(
     assert git(repository, "cat-file", "blob", ":a.py").encode() == after
     change = AcceptedChange("a.py", before, after, parts=((done.after, after),))
     assert state(change) == IndexState.STAGED
-    git(repository, "config", "--unset", "core.fsmonitor")  # It takes the message away.
+    git(repository, "config", "--unset", "core.fsmonitor")  # The monitor would consume the message.
     commit_staged(repository, "Two")
     assert state(change) == IndexState.COMMITTED
 
 
 async def test_a_message_is_committed_as_it_was_typed(repository: Path) -> None:
-    """Whatever git does with comments in an editor."""
+    """Settings for the clean-up of comments in an editor do not matter."""
     git(repository, "config", "commit.cleanup", "strip")
     git(repository, "config", "i18n.commitEncoding", "latin1")
     stage_changes(repository, [AcceptedChange("new.py", None, b"x = 1\n")])
@@ -275,7 +275,7 @@ async def test_a_hook_that_refuses_is_quoted_without_its_escape_codes(repository
 
 
 def test_a_commit_that_git_made_before_it_was_killed_is_one(repository: Path) -> None:
-    """The kernel ends what takes the memory, say; the hook ends git, whose child it is."""
+    """The kernel may kill git for its memory; here the hook kills git, its parent."""
     hook = repository / ".git/hooks/post-commit"
     hook.write_text("#!/bin/sh\nkill -9 $PPID\n")
     hook.chmod(0o755)
@@ -301,7 +301,7 @@ async def test_a_hook_that_wants_a_terminal_ends_with_the_way_out(repository: Pa
 async def test_a_signing_program_finds_no_terminal(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not the one that the environment names, either."""
+    """It does not find the terminal that the environment names, either."""
     ours, theirs = os.openpty()
     monkeypatch.setenv("GPG_TTY", os.ttyname(theirs))
     signs = tmp_path / "signs"

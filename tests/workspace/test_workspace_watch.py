@@ -28,7 +28,7 @@ QUIET_S = 0.3
 
 
 class Log:
-    """Collects what a watcher says."""
+    """Collects the reports of a watcher."""
 
     def __init__(self, watcher: Watcher) -> None:
         self.watcher = watcher
@@ -188,11 +188,11 @@ async def test_own_writes_are_left_out_and_the_users_are_not(workspace: Workspac
             )
         await asyncio.to_thread(workspace.write, "new/g", b"n", expected=None)
         await asyncio.to_thread(workspace.undo_write)
-        # A file that was taken back is followed no longer: a late word of its end is told.
+        # The watcher no longer follows a file that was taken back, so it may report its end.
         assert await log.quiet() <= {"new", "new/g"}
         path.write_bytes(b"user")
         await log.until("f")
-        # Back to exactly what we wrote: still the user's doing.
+        # Back to exactly our bytes, but by the user.
         log.batches.clear()
         path.write_bytes(b"ours 9")
         await log.until("f")
@@ -325,7 +325,7 @@ async def test_commits_checkouts_and_staging_are_reported_apart(repository: Path
 
 async def test_a_repository_made_later_is_noticed(workspace: Workspace) -> None:
     async with watching(workspace) as log:
-        # Its folder stands for a moment before it is a repository.
+        # The folder exists for a moment before it is a repository.
         (workspace.root / ".git").mkdir()
         await asyncio.sleep(0.1)
         git(workspace.root, "init", "-q")
