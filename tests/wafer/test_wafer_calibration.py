@@ -184,7 +184,7 @@ def test_tokens_per_step_of_served_models() -> None:
 
 def test_the_2025_constants_stay_physical() -> None:
     """No wavelet crosses a hop in less than a cycle, no product reads more than its port gives, and
-    the mixtures of the calibration leave one constant no room to hide in.
+    the mixtures of the calibration fix the remaining constant.
     """
     assert frozen().scale_2025 >= 1.0
     assert frozen().scale_2024_08 >= 1.0

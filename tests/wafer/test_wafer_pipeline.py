@@ -166,7 +166,7 @@ def test_a_query_is_fast() -> None:
 
 
 def _timed(context: int) -> float:
-    began = time.process_time()  # what it costs, whatever else runs
+    began = time.process_time()  # processor time, whatever else runs
     wafer.simulate("llama3.1-70b", context=context)
     return time.process_time() - began
 

@@ -1,5 +1,5 @@
-"""Tables of strangers: forgiving about order, names, units and gaps; precise about what was left
-out.
+"""Tables of strangers: forgiving about order, names, units and gaps; precise about rows that
+were left out.
 """
 
 from __future__ import annotations
