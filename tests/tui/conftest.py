@@ -24,9 +24,9 @@ from tests.helpers.stage import CODE, Stage, on_stage
 _tests = itertools.count(1)
 _LEFT_ALONE = dict.fromkeys(("freeze", "unfreeze", "set_threshold"), lambda *_: None)
 _COLLECTOR = SimpleNamespace(**vars(gc) | _LEFT_ALONE)
-"""Collects garbage as ``gc`` does, and leaves what is frozen and when it collects alone."""
+"""``gc`` without the functions that freeze objects or set thresholds."""
 _RARELY = (20_000, 10, 10)
-"""Thresholds: what a test makes is mostly collected with its app."""
+"""Thresholds: most objects of a test are collected with its app."""
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -76,7 +76,7 @@ def _frozen_stays_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _collect_old_apps() -> None:
-    """Collect what ended apps have left, now and then: running ones put full collections off."""
+    """Now and then, collect the objects of ended apps: running apps put full collections off."""
     gc.set_threshold(*_RARELY)
     if next(_tests) % 10 == 0:
         gc.collect()

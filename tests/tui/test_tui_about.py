@@ -1,4 +1,4 @@
-"""What `!` tells about the hunk under the cursor, below its first lines."""
+"""The facts that `!` shows about the hunk under the cursor, below its first lines."""
 
 from __future__ import annotations
 

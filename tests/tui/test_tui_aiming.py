@@ -1,4 +1,4 @@
-"""The composer shows where an instruction goes, and what no model does names its key."""
+"""The composer shows the target of an instruction; for a request that no model does, the key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Around an instruction: context, consent, effort, what found no place, writing in other files."""
+"""Around an instruction: context, consent, effort, edits without a place, several files."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def status(stage: Stage) -> str:
     return stage.screen.query_one(StatusRow).render().plain
 
 
-# what goes along
+# additions to a request
 
 
 async def test_what_is_typed_is_read_ahead(stage: Stage) -> None:
@@ -346,7 +346,7 @@ async def test_nothing_moves_for_a_reader_who_does_not_follow(
         assert stage.path == "run.py"
 
 
-# what found no place
+# edits without a place
 
 
 @pytest.mark.system
@@ -375,7 +375,7 @@ async def test_edits_without_a_place_are_counted_and_listed(
         assert words.count("run.py: The quoted lines are not in run.py") == 4
         assert "quoted:   line_21 = 99\n   line 22:  line_21 = 21\n" in words
         assert words.endswith("The model was asked again; see above.")
-        # What is found about the hunk makes the text longer; the end is the end after that.
+        # Facts about the hunk make the text longer; the end is known only after that.
         await stage.until(lambda: "looking" not in read(stage), "uses and tests")
         await stage.pilot.resize_terminal(60, 12)
         await stage.pilot.pause(0.2)

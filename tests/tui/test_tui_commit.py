@@ -183,7 +183,7 @@ async def test_recent_commits_are_one_line_where_it_is_narrow_and_read_once(
         await stage.press("space")
         await state_is(stage, screen, "unstaged")
         assert len(calls) == 1
-        # Not where it takes the room of the change.
+        # The list is short where it would take the room of the change.
         await stage.pilot.resize_terminal(80, 18)
         await stage.until(lambda: len(rows(screen)) == 1, "low")
 
@@ -988,7 +988,7 @@ async def test_the_index_keeps_what_it_had_where_what_was_kept_cannot_be_staged(
 async def test_what_was_accepted_since_a_file_was_staged_is_asked_about(
     stage: Stage, repo: Path, answer: str
 ) -> None:
-    """As after a hook that refused, when more is kept in the file and it is committed again."""
+    """This comes after a refusing hook, when more is kept in the file before the next try."""
     await answered(stage)
     await accepted(stage, 1)
     await stage.session.commit.stage("pkg/things.py")

@@ -74,7 +74,7 @@ async def test_two_sessions_of_one_file_and_what_is_committed(repo: Path, state:
     assert "\n".join(after).count("found") == 4
     git(repo, "commit", "-q", "-am", "x")
     assert await found(repo) == []
-    # Beside what is committed now stands a line of the person: nothing was accepted there.
+    # Beside the committed lines, the person adds one: nothing was accepted there.
     file = repo / PATH
     file.write_text(file.read_text().replace("found = 0\n", "found = 0\n    mine = 1\n"))
     assert await found(repo) == []

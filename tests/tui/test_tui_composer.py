@@ -261,7 +261,7 @@ async def test_a_long_paste_is_a_chip_and_sent_whole(stage: Stage) -> None:
     assert composer.text == f"see {block}"
     assert "ctrl+t open paste" in stage.keys
     assert stage.composer.field.size.height == 1
-    # It is one thing: what is typed in it goes behind it, Backspace takes it as a whole.
+    # The chip is one thing: typed text goes behind it, Backspace deletes all of it.
     await stage.press("left", "left")
     await stage.type("!")
     assert composer.field.text == "see [pasted 84 lines]!"

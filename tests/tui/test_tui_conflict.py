@@ -1,4 +1,4 @@
-"""A hunk whose lines were saved otherwise meanwhile: it is found, and said what it waits for."""
+"""A hunk whose lines a save has changed: the screen finds it, and names the way out."""
 
 from __future__ import annotations
 

@@ -108,11 +108,11 @@ async def test_an_edit_is_asked_about_allowed_and_put_back(project: Path, tmp_pa
         assert "› give tax a rate" in text
         assert "I add a **rate** now." in text
         assert "\x1b" not in text
-        # What is asked stands where it is answered, and nowhere else.
+        # The question stands where it is answered, and nowhere else.
         assert "? asked below" in text
         assert "Edit bill.py" not in text
         assert bill.read_text() == OLD
-        # What is allowed once comes first, what is allowed for ever last.
+        # "Allow" for once comes first, for ever last.
         assert stage.screen.notices.choices == ("Allow", "Reject", "Always allow")
         await stage.press("1")
         store = stage.session.hunks
@@ -348,7 +348,7 @@ async def test_a_stop_cancels_the_question(project: Path, tmp_path: Path) -> Non
             lambda: any(m.get("result") == outcome["result"] for m in sent(log)), "the answer"
         )
         assert bill.read_text() == OLD
-        # What was queued is sent once the first turn has ended.
+        # The queued text is sent once the first turn has ended.
         await stage.until(lambda: "› and then the docs" in shown(stage), "the next turn")
 
 

@@ -1,4 +1,4 @@
-"""What runs in the background, by keys: nobody who reads is moved, and a person comes first."""
+"""Background requests, by keys: a reader is not moved, and the user's requests come first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation in pieces: all of it is there once, and no piece takes long, whatever is in it."""
+"""A conversation in pieces: each text is there once, and no piece takes long to show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent that tries to get out: of its folder, and of the text that is shown of it."""
+"""An agent that tries to escape from its folder, and from its text on the screen."""
 
 from __future__ import annotations
 

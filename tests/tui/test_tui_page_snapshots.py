@@ -153,7 +153,7 @@ CHANGES = Changes(
 
 @pytest.fixture(autouse=True)
 def fixed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: Path) -> None:
-    """What differs from run to run and from machine to machine is fixed."""
+    """Fix the facts that differ from run to run and from machine to machine."""
 
     async def look(self: AcceptedChanges, *, amend: bool = False) -> Changes:
         return CHANGES

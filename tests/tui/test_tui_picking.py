@@ -1,4 +1,4 @@
-"""What is chosen from a list: files and themes."""
+"""Choosing from a list: files and themes."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ CALLED = {
     "cancel": "model.stop",
     "clipboard": "copy",
 }
-"""What people call things, and what they mean."""
+"""Words of people, and the actions that they mean."""
 
 
 async def in_the_palette(stage: Stage, typed: str) -> list[str]:
-    """What the palette has for what is typed."""
+    """The rows of the palette for a typed text."""
     await stage.press("escape", "colon")
     await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")
     rows = stage.app.screen.query_one(RowList)

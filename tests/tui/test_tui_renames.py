@@ -30,7 +30,7 @@ def named(text: str, symbol: Symbol, new: str) -> str:
 
 
 async def rename(stage: Stage, symbol: Symbol, new: str) -> int:
-    """Rename where it is defined, repeat that elsewhere, accept all; hunks that were flagged."""
+    """Rename a definition, repeat that at its uses, accept all; returns the flagged hunks."""
     stage.screen.navigate.show_path(symbol.path, line=symbol.line)
     await stage.until(lambda: stage.path == symbol.path, f"open {symbol.path}")
     await stage.until(lambda: stage.screen.aim.cursor_line == symbol.line, "the definition")

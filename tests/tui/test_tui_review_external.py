@@ -100,7 +100,7 @@ async def test_keys_and_palette_keep_and_put_back_in_a_review(project: Path) -> 
 
 
 def sentences(stage: Stage) -> list[str]:
-    """What the keys page says of keys, topic by topic."""
+    """The sentences of the keys page, topic by topic."""
     screen = stage.app.screen
     assert isinstance(screen, HelpScreen)
     return [sentence for topic in screen.topics for _, sentence, _ in topic.rows]

@@ -92,7 +92,7 @@ async def test_the_rail_says_writing_once_text_comes(project: Path) -> None:
 async def test_one_key_accepts_all_files_but_what_is_risky(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was not read is accepted by the second press, what is risky by none."""
+    """The second press accepts unread hunks; none accepts risky ones."""
     monkeypatch.setattr(navigate, "ARRIVAL_S", 0.0)  # The screen has just moved by itself.
     monkeypatch.setattr(attention, "MAX_STEP_S", 0.0)  # However long it is shown: unread.
     async with answered(root, attention=True) as stage:

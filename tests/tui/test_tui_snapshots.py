@@ -39,7 +39,7 @@ Step = Callable[[Pilot[None]], Awaitable[None]]
 
 @pytest.fixture(autouse=True)
 def fixed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What differs from run to run is fixed: rates, times, the place of the folder."""
+    """Fix the facts that differ from run to run: rates, times, the place of the folder."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(status, "status_facts", lambda state: FACTS)
 

@@ -1,4 +1,4 @@
-"""What keeps a fast stream cheap: rows, frames and collections that are left out if they can be."""
+"""Savings in a fast stream: rows, frames and collections that can be left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The welcome: what waits, what differs, what was done, what to try; and the mouse on pages."""
+"""The welcome: hunks that wait, changes, recent work, suggestions; and the mouse on pages."""
 
 from __future__ import annotations
 

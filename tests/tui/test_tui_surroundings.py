@@ -200,7 +200,7 @@ async def test_what_was_typed_and_sent_survives_a_quit(project: Path) -> None:
 
 @pytest.mark.system
 async def test_an_erased_draft_is_gone_even_if_the_program_is_killed(project: Path) -> None:
-    """Nothing of what a quit does runs after a kill: the disk is looked at before it."""
+    """No clean-up runs after a kill, so the test looks at the disk before it quits."""
     async with on_stage(project, settings=Settings()) as stage:
         await stage.type("qq")
         await stage.until(lambda: stage.composer.text == "qq", "typed")
@@ -359,7 +359,7 @@ async def test_a_pasted_block_comes_back_as_its_chip(project: Path) -> None:
         composer = stage.composer
         await stage.until(lambda: composer.field.text == "like [pasted 30 lines]", "draft")
         assert composer.text == f"like {block}"
-        # Written out by hand, it stays written out.
+        # A block that the user has opened stays open.
         await stage.press("ctrl+t")
         assert composer.field.text == f"like {block}"
         await stage.pilot.pause()

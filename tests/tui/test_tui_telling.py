@@ -1,4 +1,4 @@
-"""What is told and for how long, keys that mean nothing, and deciding only what is in sight."""
+"""Notices and how long they stay, keys without a meaning, and decisions out of sight."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def test_hunks_that_a_blank_line_divides_are_compared_together() -> None:
         return found
 
     assert marked() == {first.id: ["    if row:"], second.id: []}
-    # Without the block that it is said to have moved into, the line is indented otherwise.
+    # Once the block around it is rejected, the change is one of indentation.
     hunks.reject(first.id)
     view.refresh()
     assert marked()[second.id] == ["    ", "        "]

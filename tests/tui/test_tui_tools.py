@@ -1,4 +1,4 @@
-"""Uses of tools beside the code: a line each, and one widget for those that follow each other."""
+"""Uses of tools beside the code: one line each, and one widget for consecutive ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def shown(uses: list[ToolUse]) -> AsyncIterator[tuple[Pilot[None], ToolLin
 
 
 def rows(widget: ToolLines) -> list[str]:
-    """What is painted, without what fills the rows up."""
+    """The painted rows, without the spaces at their ends."""
     strips = widget.render_lines(widget.outer_size.region)
     assert {strip.cell_length for strip in strips} == {widget.outer_size.width}
     return [strip.text.strip() for strip in strips]

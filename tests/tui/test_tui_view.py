@@ -204,7 +204,7 @@ def test_accepted_rows_keep_their_old_numbers_when_they_are_part_of_the_base() -
     before = [(row.text, row.old) for row in rows(view)]
     assert before == [("a", 0), ("b", 1), ("c", 2), ("B", None), ("C", None), ("d", 3), ("e", 4)]
     proposal.advance(proposal.composed())
-    # The last one has nothing in its place; the next line would be told by its number.
+    # The last row has no line in its place; its number would be that of the next line.
     assert [(row.text, row.old) for row in rows(view)] == [*before[:-1], ("e", None)]
     lines = [view.base_at(y) for y in range(view.size)]
     assert lines == sorted(lines)

@@ -30,7 +30,7 @@ INVISIBLE = (
     *((0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0E), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0)),
     *((0xFFF0, 0xFFFB), (0xD800, 0xDFFF), (0xE0000, 0xE0FFF)),
 )
-"""First and last code points of what a terminal obeys, hides or reorders a line by."""
+"""Ranges of code points that a terminal obeys or hides, or that reorder a line."""
 
 
 @pytest.mark.parametrize(("first", "last"), INVISIBLE)
