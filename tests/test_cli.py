@@ -547,7 +547,7 @@ def test_colours_and_control_characters_on_a_terminal(folder: Path, tmp_path: Pa
 
 
 def read_all(descriptor: int, *, until: bytes | None = None, keep: bool = False) -> bytes:
-    """What a terminal shows, to its end or until something is in it."""
+    """The output of a terminal, to its end or until it contains something."""
     data = b""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""`midstream completion`: what bash completes with the script, asked of a real bash."""
+"""`midstream completion`: the completions of a real bash that has read the script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``midstream config``: what it lists, explains and writes."""
+"""``midstream config``: lists, explanations, and the file that it writes."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _tour_script(folder: Path, second: list[list[str]], rate: float) -> Path:
 
 
 RESULTS = [["rows", "results"], ["totals", "results"]]
-"""What the redirect asks for."""
+"""The renames that the redirect asks for."""
 
 
 class _Tourist:
@@ -263,7 +263,7 @@ async def test_enter_leads_on_where_a_step_has_nothing_to_act_on(tmp_path: Path)
         while tourist.number < len(STEPS):
             await tourist.idle()
             number, step = tourist.number, STEPS[tourist.number - 1]
-            if number in (2, 4):  # all that waits is rejected, not accepted
+            if number in (2, 4):  # these steps reject all undecided hunks
                 await pilot.press("R")
             elif step.done is Done.PUT_BACK:
                 await pilot.press("a")  # kept

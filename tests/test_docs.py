@@ -116,7 +116,7 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 
 def commands() -> list[tuple[str, list[str]]]:
-    """What the prose has the reader type after ``midstream``, with the page."""
+    """The commands of the prose, without ``midstream``, with the page."""
     found: list[tuple[str, list[str]]] = []
     for name, block in blocks("sh"):
         for part in re.split(r"\n| && ", block):
@@ -201,18 +201,18 @@ def test_the_map_of_the_parts_names_every_folder() -> None:
 
 
 class _Module(NamedTuple):
-    """What the tests of names ask of a file, read once: to parse all files takes seconds."""
+    """The facts of a file for the tests of names, read once: to parse all files takes seconds."""
 
     path: Path
     docstrings: list[tuple[int, str]]
-    """Each with the line of its owner."""
+    """The docstrings, each with the line of its owner."""
     classes: dict[str, tuple[list[str], str]]
     """Names of the bases and the text of each class of the file."""
     assigned: list[str]
     at_the_top: set[str]
-    """Modules that are imported with this one, or names in them."""
+    """Modules, or names in modules, that are imported at the top."""
     later: set[str]
-    """The same of imports within functions."""
+    """Modules, or names in modules, that functions import."""
 
 
 @functools.cache

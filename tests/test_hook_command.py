@@ -61,7 +61,7 @@ def test_installing_shows_the_change_and_keeps_the_rest(home: Path) -> None:
     again = hook("--install", "claude")
     assert (again.returncode, path.read_text()) == (0, before)
     assert "already" in again.stdout
-    # What an earlier version has installed, for fewer tools, gives way.
+    # The hook of an earlier version, for fewer tools, is replaced.
     path.write_text(before.replace("|NotebookEdit", ""))
     assert hook("--install", "claude", given="y\n").returncode == 0
     assert path.read_text() == before
@@ -158,7 +158,7 @@ def test_an_agent_that_would_not_find_the_program_is_told_its_place(
     merged = merged_hooks(before, "claude", command)
     assert merged["hooks"]["Stop"][0]["hooks"][0]["command"] == command
     assert without_hooks(merged) == before
-    # On the PATH by now: the name takes its place.
+    # The program is on the PATH by now, so its name replaces its path.
     assert merged_hooks(merged, "claude") == merged_hooks(before, "claude")
     program.unlink()
     assert hook_command._command() == "midstream hook"

@@ -66,7 +66,7 @@ async def test_a_start_that_is_cancelled_ends_what_was_started_meanwhile(tmp_pat
     starting = asyncio.create_task(processes.start("sh", "-c", script, start_new_session=True))
     while children() == before:  # noqa: ASYNC110 - it is no news for the loop
         await asyncio.sleep(0)
-    until(noted.exists)  # The loop stands still, so that the start is not at its end.
+    until(noted.exists)  # This blocks the event loop, so that the start is not complete.
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
@@ -93,7 +93,7 @@ DAEMON = ["sh", "-c", "(setsid sleep 600 &); echo done; echo trouble >&2"]
 
 @pytest.fixture
 def daemons() -> Iterator[None]:
-    """Ends what the tests leave behind."""
+    """End the processes that the tests leave behind."""
     before = set(asleep())
     yield
     for pid in set(asleep()) - before:
@@ -173,7 +173,7 @@ def test_a_process_that_is_no_longer_wanted_ends_with_what_it_started(tmp_path: 
         processes.run(["sh", "-c", script], timeout=600, stop=stop)
     stopper.join()
     assert tidied.exists()
-    until(lambda: not set(asleep(603)))  # What is killed is gone when the system gets to it.
+    until(lambda: not set(asleep(603)))  # A killed process goes when the system gets to it.
 
 
 HANGS = """

@@ -1,4 +1,4 @@
-"""Files without a test of a run are left out of it, and no test is."""
+"""A run leaves out files without a test of it, and no test."""
 
 from __future__ import annotations
 

@@ -43,12 +43,12 @@ each_folder = pytest.mark.parametrize("folder", model_folders(), ids=lambda path
 
 MOST_BYTES = 300_000_000
 MOST_BYTES_OF_A_FILE = 95_000_000
-"""What places that keep repositories take without asking."""
+"""Limits of hosts of repositories: all files together, and one."""
 
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[TextModel]:
-    """What the built-in server answers with."""
+    """The model of the built-in server."""
     model = ModelSource().load()
     yield model
     model.close()
@@ -206,7 +206,7 @@ async def test_what_it_cannot_do_is_left_alone_or_flagged(tmp_path: Path) -> Non
 
 
 def edited(root: Path, path: str, instruction: str, *more: str) -> str:
-    """What ``midstream edit`` prints; it has to be sure of what it did."""
+    """The output of ``midstream edit``; the model has to be sure of the change."""
     command = [sys.executable, "-m", "midstream", "edit", path, "-m", instruction, *more]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, (instruction, done.stdout, done.stderr)
@@ -234,7 +234,7 @@ WRITTEN = {
     "Format strings": ['label = f"{days} days"'],
     "Un-nest": ["return 0"],
 }
-"""What it is to write for each suggestion of the demo."""
+"""Lines of the right answer to each suggestion of the demo."""
 
 
 def test_it_does_what_the_demo_suggests(tmp_path: Path) -> None:

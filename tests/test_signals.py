@@ -63,7 +63,7 @@ def write_project(folder: Path) -> Path:
 
 
 def write_endless_hook(folder: Path) -> Path:
-    """Have a commit in the project begin, and not end; the file that says that it began."""
+    """Give the project a hook that does not end; returns the file that it makes."""
     project, begun = write_project(folder), folder / "begun"
     subprocess.run(["git", "-C", str(project), "init", "-q"], check=True)
     for setting in ("user.name", "user.email"):

@@ -32,10 +32,10 @@ FUNCTIONS = {
     *("create_subprocess_exec", "create_subprocess_shell", "subprocess_exec", "subprocess_shell"),
     *("ProcessPoolExecutor", "open_process", "run_process"),
 }
-# They run `file` or `uname`, which they look for in the working folder, too.
+# These run `file` or `uname`, and look for them in the working folder, too.
 PLATFORM_FUNCTIONS = {"architecture", "platform", "processor", "uname"}
 
-# Each starts programs through ``processes``; what follows is why that is enough.
+# The files that start programs, through ``processes``, and why that is enough.
 STARTS = {
     "agents/acp.py": "the agent that the user has named",
     "codebase/kinds.py": "own module",
@@ -89,7 +89,7 @@ def starts_by_itself(nodes: list[ast.AST]) -> bool:
         if isinstance(node, ast.Import):
             named = {part for alias in node.names for part in alias.name.split(".")}
         elif isinstance(node, ast.ImportFrom):
-            # What asyncio.subprocess offers else are words for `processes.start`.
+            # Other names of asyncio.subprocess are constants for `processes.start`.
             module = "" if node.module == "asyncio.subprocess" else node.module or ""
             named = {*module.split("."), *(alias.name for alias in node.names)}
             if node.module == "os" and named & {*OS_FUNCTIONS, "*"}:
