@@ -35,9 +35,8 @@ def test_unread_rows_are_kept_while_lines_are_written_above() -> None:
     hunks = HunkStore()
     proposal = FileProposal("f.py", base, hunks)
     view = FileView(proposal, hunks)
-    strips = RowStrips()
     syntax = FileSyntax(view)
-    strips.show(view, syntax)
+    strips = RowStrips(view, syntax)
     palette = load_themes(themes_dir(), Path("none"))[0]["midnight"]
     strips.painter = RowPainter(palette, UNICODE, 100, 3, focused=True)
 

@@ -108,9 +108,9 @@ def test_a_hunk_far_down_is_compared_by_token_once_the_lines_above_are_lexed(
     proposal.finish()
     view = FileView(proposal, hunks)
     view.refresh()
-    syntax, strips = FileSyntax(view), RowStrips()
+    syntax = FileSyntax(view)
+    strips = RowStrips(view, syntax)
     syntax.sync()
-    strips.show(view, syntax)
     strips.by_tokens = True
     palette = load_themes(themes_dir(), Path("none"))[0]["midnight"]
     strips.painter = RowPainter(palette, UNICODE, 100, 4, focused=True)
@@ -148,11 +148,11 @@ def test_hunks_that_a_blank_line_divides_are_compared_together() -> None:
     first, second = hunks.for_path("bill.py")
     view = FileView(proposal, hunks)
     view.refresh()
-    syntax, strips = FileSyntax(view), RowStrips()
+    syntax = FileSyntax(view)
+    strips = RowStrips(view, syntax)
     syntax.sync()
     while syntax.advance(4):
         pass
-    strips.show(view, syntax)
     strips.by_tokens = True
 
     def marked() -> dict[int, list[str]]:

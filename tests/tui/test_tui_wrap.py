@@ -235,8 +235,8 @@ def test_the_note_of_a_flagged_hunk_that_is_put_back_later_has_no_brief_form() -
     (hunk,) = hunks
     found = Finding("S307", "eval runs code", 0, 1, Level.WARN, "", hunk.new[0])
     view = FileView(proposal, hunks)
-    syntax, strips = FileSyntax(view), RowStrips()
-    strips.show(view, syntax)
+    syntax = FileSyntax(view)
+    strips = RowStrips(view, syntax)
     palette = load_themes(themes_dir())[0]["midnight"]
     strips.painter = RowPainter(palette, UNICODE, 60, 3, focused=True)
     strips.spot_of = lambda hunk: FoundLine(found, 0)

@@ -79,6 +79,8 @@ def _kind(token_type: Any) -> str:
 
 @lru_cache(maxsize=64)
 def _lexer_for_name(name: str) -> Lexer | None:
+    if not name:  # No file is open: nothing is loaded for it before the first paint.
+        return None
     from pygments import lexers
     from pygments.util import ClassNotFound
 

@@ -110,7 +110,7 @@ _NOTHING_SAID: Final = ("", False, None)
 class RowStrips:
     """Strips by row, for one file at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, view: FileView, syntax: FileSyntax) -> None:
         self.painter: RowPainter | None = None
         self.left = 0
         """Cells of code that are scrolled out to the left."""
@@ -134,16 +134,15 @@ class RowStrips:
         """Whether the tokens of a hunk are compared; otherwise the words of its lines."""
         self.unlexed = False
         """Whether a row that was asked for waits for its colours."""
-        self._view: FileView | None = None
-        self._syntax: FileSyntax | None = None
+        self._view, self._syntax = view, syntax
         self._kept: dict[object, tuple[list[Strip], bool]] = {}
         """The strips of what stands on a row, and whether they have all their colours."""
         self._changed: dict[object, dict[int, tuple[Range, ...]]] = {}
         self._nearby: tuple[int, dict[int, tuple[int, ...]]] = (-1, {})
         """The hunks around each, as of a version of all of them."""
 
-    def show(self, view: FileView | None, syntax: FileSyntax | None) -> None:
-        """Paint the rows of another file, or none."""
+    def show(self, view: FileView, syntax: FileSyntax) -> None:
+        """Paint the rows of another file."""
         self._view, self._syntax = view, syntax
         self._nearby = -1, {}
         self._changed.clear()
@@ -156,9 +155,9 @@ class RowStrips:
 
     def of(self, y: int, *, cursor: bool, selected: bool) -> list[Strip]:
         """The strips of a row; several where it is wrapped."""
-        view, syntax, painter = self._view, self._syntax, self.painter
-        row = None if view is None else view.row(y)
-        if painter is None or row is None or syntax is None:
+        syntax, painter = self._syntax, self.painter
+        row = self._view.row(y)
+        if painter is None or row is None:
             return [] if painter is None else [painter.blank]
         hunk, scope = row.hunk, self.scope
         line = row.old if row.old is not None or hunk is None else hunk.start
@@ -196,7 +195,7 @@ class RowStrips:
     def _near(self, hunk: Hunk) -> tuple[int, ...]:
         """The hunks together with which the tokens of one are compared, if they are."""
         view = self._view
-        if not self.by_tokens or view is None or not hunk.decidable:
+        if not self.by_tokens or not hunk.decidable:
             return ()
         if self._nearby[0] != view.hunks.version:
             self._nearby = view.hunks.version, {}
@@ -289,11 +288,11 @@ class RowStrips:
     def changed_words(self, row: ViewRow) -> tuple[Range, ...]:
         """The marks in a row."""
         hunk, view = row.hunk, self._view
-        if hunk is None or view is None or not hunk.decidable:
+        if hunk is None or not hunk.decidable:
             return ()
         if row.look not in _CHANGED:
             return ()
-        if self.by_tokens and self._syntax is not None and not self._is_ready(row, self._syntax):
+        if self.by_tokens and not self._is_ready(row, self._syntax):
             return ()  # painted again when it is
         key = (hunk.id, view.structure, self._halves(hunk), self._near(hunk))
         ranges = self._changed.get(key)
@@ -317,7 +316,7 @@ class RowStrips:
         mine = range(0)
         for near in map(view.hunks.get, self._near(hunk)):
             its_rows = view.hunk_rows(near.id)
-            lexed = None if self._syntax is None else self._syntax.of_hunk(near)
+            lexed = self._syntax.of_hunk(near)
             if lexed is None:
                 return None
             if near is hunk:

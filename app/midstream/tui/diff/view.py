@@ -16,6 +16,7 @@ from itertools import accumulate, groupby, islice
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
+from midstream.edits.documents import SourceText
 from midstream.edits.hunk_store import HunkStore
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.edits.rows import Row, RowKind
@@ -277,10 +278,22 @@ def _shown(rows: Sequence[Row], at: int) -> Row:
     return replace(row, text=_shown_line(row.text, ()))
 
 
-class FileView:
-    """The rows of one file."""
+class NoFile:
+    """Stands for a proposal while no file is open: its module is not loaded at the first paint."""
 
-    def __init__(self, proposal: FileProposal, hunks: HunkStore) -> None:
+    path = ""
+    base = SourceText((), (), missing=True)
+    segments: Sequence[Segment] = ()
+    version = 0
+
+    def composed(self) -> SourceText:
+        return self.base
+
+
+class FileView:
+    """The rows of one file, or none while no file is open."""
+
+    def __init__(self, proposal: FileProposal | NoFile, hunks: HunkStore) -> None:
         self.proposal = proposal
         self.hunks = hunks
         self.folded = False

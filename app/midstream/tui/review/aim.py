@@ -55,12 +55,12 @@ class Aim(Controller):
     @property
     def cursor_line(self) -> int | None:
         view = self._state.view
-        return None if view is None or not view.size else view.written_at(self._pane.cursor)
+        return view.written_at(self._pane.cursor) if view.size else None
 
     @property
     def marked_lines(self) -> tuple[int, int] | None:
         rows, view = self._pane.selection_rows, self._state.view
-        if rows is None or view is None:
+        if rows is None:
             return None
         start, stop = view.written_at(rows[0]), view.written_at(rows[1] - 1) + 1
         return start, max(stop, start + 1)
@@ -92,7 +92,7 @@ class Aim(Controller):
         from midstream.pairing.request.target import TargetUnclearError, find_target
 
         view, commented = self._state.view, self._commented
-        if view is None or len(view.proposal.base.lines) > MAX_PREVIEW_LINES:
+        if not self._state.path or len(view.proposal.base.lines) > MAX_PREVIEW_LINES:
             return "mark lines with v, or name a function"
         try:
             if commented is not None:
@@ -123,7 +123,7 @@ class Aim(Controller):
             path=view.proposal.path,
         )
 
-    def lines_to_redo(self, hunk: Hunk) -> tuple[int, int] | None:
+    def lines_to_redo(self, hunk: Hunk) -> tuple[int, int]:
         """The lines to ask for once more where a hunk was rejected: its function, or its own.
 
         Where a line was wrong, the right one may belong elsewhere in the function.
@@ -131,8 +131,6 @@ class Aim(Controller):
         from midstream.pairing.request.target import TargetUnclearError
 
         view = self._state.view
-        if view is None:
-            return None
         start = view.to_written(hunk.start)
         stop = view.to_written(max(hunk.stop, hunk.start + 1))
         with suppress(TargetUnclearError):
@@ -180,11 +178,10 @@ class Aim(Controller):
 
     def update_soon(self) -> None:
         """Update now, or when the keys pause where finding the region takes a moment."""
-        view = self._state.view
         if self._aim_timer is not None:
             self._aim_timer.stop()
             self._aim_timer = None
-        if view is not None and len(view.proposal.base.lines) > QUICK_PREVIEW:
+        if len(self._state.view.proposal.base.lines) > QUICK_PREVIEW:
             self._aim_timer = self._pane.set_timer(PAUSE_S, self.update)
         else:
             self.update()
@@ -246,7 +243,7 @@ class Aim(Controller):
             title.show(verb, *self._elsewhere[1:], active=active)
             pane.repaint()
             return
-        if view is None:
+        if not state.path:
             how = "name a file with @" if self._finds_places else "name a function of this folder"
             title.show(verb, "", f"{how}, or open a file first", active=active)
             return

@@ -55,7 +55,7 @@ class OnScreenTimer(Controller):
                 self._timer.pause()
             return
         visible = self._screen.is_current and self._services.has_terminal_focus
-        if view is None or not visible or not pane.is_on_screen:
+        if not visible or not pane.is_on_screen:
             return
         top, bottom = pane.top, pane.bottom
         shown = [

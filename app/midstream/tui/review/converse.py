@@ -239,7 +239,7 @@ class Converse(Controller):
             return
         await self.open_file(path)
         session, view = self._state.session, self._state.view
-        if view is None or self._state.path != rel:
+        if self._state.path != rel:
             return
         for diff in use.call.diffs:
             if self._relative(diff.path) != rel:
@@ -439,8 +439,7 @@ class Converse(Controller):
 
     async def _go_to_edit(self, old: str, new: str) -> None:
         """Show the first line that an edit changes, if its old text is there once."""
-        if (view := self._state.view) is None:
-            return
+        view = self._state.view
         lines = view.proposal.composed().lines
         at = await asyncio.to_thread(place_of_edit, lines, old, new)
         if at is not None and view is self._state.view:

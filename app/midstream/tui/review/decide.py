@@ -63,8 +63,7 @@ class Decide(Controller):
 
     def _back_to(self, hunk_id: int) -> None:
         """Return to a hunk that was not decided after all, so that the key can be pressed again."""
-        view, pane = self._state.view, self._pane
-        rows = None if view is None else view.rows_of(hunk_id)
+        pane, rows = self._pane, self._state.view.rows_of(hunk_id)
         if rows is not None:
             pane.detach()
             pane.show_rows(*rows)
@@ -121,8 +120,6 @@ class Decide(Controller):
         """Move to the next undecided hunk below, else to one above that is in view, else stay."""
         self._notices.clear()
         view, pane = self._state.view, self._pane
-        if view is None:
-            return
         rows = view.rows_of(hunk.id)
         pane.mark = None
         if self._navigate.walk_on(1, hunk):
@@ -314,8 +311,7 @@ class Decide(Controller):
     def split(self) -> None:
         """Split the hunk above the cursor row, or around the marked rows."""
         session = self._state.session
-        found = None if self._state.view is None else self._cuts()
-        if found is None:
+        if (found := self._cuts()) is None:
             return
         hunk, cuts = found
 
@@ -330,9 +326,8 @@ class Decide(Controller):
 
     def _cuts(self) -> tuple[Hunk, list[tuple[int, int]]] | None:
         """The hunk to split and where, or ``None`` after having said why not."""
-        view, pane = self._state.view, self._pane
-        hunk = self._open_hunk()
-        if view is None or hunk is None:
+        pane = self._pane
+        if (hunk := self._open_hunk()) is None:
             return None
         if pane.mark is not None:
             part = next((p for p in pane.marked_parts if p.hunk is hunk), None)
@@ -340,7 +335,7 @@ class Decide(Controller):
                 return hunk, part.cuts
             self._notices.say("info", "The whole hunk is marked; mark only some of its rows.")
             return None
-        cut = cut_at(view, pane.cursor)
+        cut = cut_at(self._state.view, pane.cursor)
         if cut is None:
             self._notices.say("info", "Put the cursor on the first row of the second part.")
             return None
@@ -367,10 +362,9 @@ class Decide(Controller):
         return None
 
     def edit(self) -> None:
-        hunk, view = self._open_hunk(), self._state.view
-        if hunk is None or view is None:
+        if (hunk := self._open_hunk()) is None:
             return
-        if is_whole(view.proposal.base):
+        if is_whole(self._state.view.proposal.base):
             self._notices.say("warning", f"{hunk.path} can only be decided as a whole.")
             return
         if any(visible(part) != part for line in hunk.new for part in line.split("\t")):
@@ -492,7 +486,7 @@ class Decide(Controller):
 
     def reason_given(self, row: EntryRow, text: str, *, again: bool) -> None:
         """Reject or release; ``again`` asks the model once more for that function."""
-        session, view, why = self._state.session, self._state.view, " ".join(text.split())
+        session, why = self._state.session, " ".join(text.split())
         releasing = row is self._panes.release
         if releasing and not why:
             self._notices.say(
@@ -501,7 +495,7 @@ class Decide(Controller):
             return
         row.shut()
         self._panes.focus(self._pane)
-        if view is None:
+        if not self._state.path:
             return
         hunk = session.hunks.get(self._asked)
 
@@ -546,8 +540,7 @@ class Decide(Controller):
             if path != self._state.path and not await self._navigate.open_path(path):
                 return
             self._pane.sync()
-            view = self._state.view
-            places = [] if view is None else [view.rows_of(hunk_id) for hunk_id in ids]
+            places = map(self._state.view.rows_of, ids)
             rows = next((place for place in places if place is not None), None)
             if rows is not None:
                 self._pane.show_rows(*rows)

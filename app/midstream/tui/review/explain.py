@@ -91,8 +91,7 @@ class Explain(Controller):
 
     def _make_room(self, hunk: Hunk) -> bool:
         """Have the first lines of a hunk above a sheet at the lower edge; whether that can be."""
-        pane, view = self._pane, self._state.view
-        rows = None if view is None else view.rows_of(hunk.id)
+        pane, rows = self._pane, self._state.view.rows_of(hunk.id)
         if rows is None:
             return True
         room = pane.screen.size.height * HalfReadingScreen.FREE // 100 - pane.region.y

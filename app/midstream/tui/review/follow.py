@@ -63,9 +63,9 @@ class Follow(Controller):
             opened = await self._navigate.open_path(turn.path, focus=False)
         finally:
             state.shown_turn = turn.id
-        view = state.view
-        if not opened or view is None:
+        if not opened:
             return
+        view = state.view
         pane.sync()
         first = view.row_of_base(turn.start)
         last = view.row_of_base(max(turn.start, turn.stop - 1))
@@ -112,8 +112,6 @@ class Follow(Controller):
     def offer_hunk(self) -> bool:
         """Put the cursor on the first undecided hunk in the window, unless it is on one already."""
         pane, view = self._pane, self._state.view
-        if view is None:
-            return False
         if pane.undecided_hunk is not None and (
             self._state.running or pane.shows(pane.cursor, pane.cursor + 1)
         ):
@@ -134,8 +132,6 @@ class Follow(Controller):
         far a fast answer has scrolled is chance, so review starts at its first hunk.
         """
         pane, view = self._pane, self._state.view
-        if view is None:
-            return
         row = self._unread_first()
         if row is None:
             if self.offer_hunk():
@@ -153,7 +149,7 @@ class Follow(Controller):
         there.
         """
         session, view, pane = self._state.session, self._state.view, self._pane
-        if self.offer_hunk() or view is None or session.turns.last is None:
+        if self.offer_hunk() or session.turns.last is None:
             return
         own = session.turns.last.hunks
         for row, _, hunk in view.places():
@@ -165,7 +161,7 @@ class Follow(Controller):
     def _unread_first(self) -> int | None:
         """The row of the answer's first undecided hunk, if that was hardly on screen."""
         session, view = self._state.session, self._state.view
-        if view is None or session.turns.last is None:
+        if session.turns.last is None:
             return None
         own = session.turns.last.hunks
         for row, _, hunk in view.places():
@@ -185,7 +181,7 @@ class Follow(Controller):
         async def work() -> None:
             try:
                 opened = await self._navigate.open_path(path, focus=False, following=True)
-                if opened and state.view is not None:
+                if opened:
                     pane.go_to(state.view.row_of_base(line), detach=False)
                     pane.follow()
             finally:

@@ -209,8 +209,7 @@ class Navigate(Controller):
             if not await self.open_path(hunk.path):
                 return
             pane.sync()
-            view = self._state.view
-            rows = None if view is None else view.rows_of(hunk.id)
+            rows = self._state.view.rows_of(hunk.id)
             if rows is None:
                 return
             session.walk.visit(hunk)
@@ -242,8 +241,6 @@ class Navigate(Controller):
     def to_hunk(self, *, forward: bool, undecided: bool) -> bool:
         """Go to a hunk of this file and show all of it if it fits; returns whether there is one."""
         view, pane = self._state.view, self._pane
-        if view is None:
-            return False
         row = view.next_hunk(pane.cursor, forward=forward, undecided=undecided)
         if row is None:
             return False
@@ -262,8 +259,7 @@ class Navigate(Controller):
 
     def reveal(self, hunk: Hunk) -> bool:
         """Show the hunk under the cursor if it is off screen; returns whether it was on screen."""
-        view, pane = self._state.view, self._pane
-        rows = None if view is None else view.rows_of(hunk.id)
+        pane, rows = self._pane, self._state.view.rows_of(hunk.id)
         if rows is None or (rows[0] < pane.bottom and pane.top < rows[1]):
             return True
         pane.detach()
@@ -311,8 +307,6 @@ class Navigate(Controller):
     def _wrap(self, step: int) -> None:
         """Continue at the other end of this file."""
         view, pane = self._state.view, self._pane
-        if view is None:
-            return
         here = pane.hunk
         row = view.next_hunk(-1 if step > 0 else view.size, forward=step > 0, undecided=True)
         hunk = None if row is None else view.hunk_at(row)
@@ -324,8 +318,8 @@ class Navigate(Controller):
 
     def to_withheld(self, step: int) -> bool:
         """Go to the next held-back or conflicting hunk of this file, and say what it needs."""
-        view, pane = self._state.view, self._pane
-        held = [] if view is None else [p for p in view.places() if p[2].state in _WITHHELD]
+        pane = self._pane
+        held = [place for place in self._state.view.places() if place[2].state in _WITHHELD]
         if not held:
             return False
         ahead = [place for place in held if (place[0] - pane.cursor) * step > 0]
@@ -358,7 +352,7 @@ class Navigate(Controller):
     # search
 
     def search(self) -> None:
-        if self._state.view is not None:
+        if self._state.path:
             finder = self._state.finder
             self._panes.search.open("" if finder is None else finder.text)
 
@@ -394,11 +388,10 @@ class Navigate(Controller):
 
     def find(self, text: str) -> MatchFinder | None:
         """Mark a text in the open file; an empty text removes the marks."""
-        view = self._state.view
         matches: dict[int, tuple[Range, ...]] = {}
         self._state.finder = None
-        if text and view is not None:
-            self._state.finder = MatchFinder(view, text)
+        if text:
+            self._state.finder = MatchFinder(self._state.view, text)
             matches = self._state.finder.matches
         self._pane.strips.found = matches
         self._pane.repaint()

@@ -330,8 +330,8 @@ class ReviewScreen(EagerScreen):
             # Wait until the pane has its size, so that the lines around the place show too.
             if hunk is not None:
                 self.call_after_refresh(self.navigate.go_to_hunk, hunk, quietly=True)
-            elif turn is not None and (view := self.state.view) is not None:
-                row = view.row_of_base(turn.start)
+            elif turn is not None:
+                row = self.state.view.row_of_base(turn.start)
                 self.call_after_refresh(self.panes.pane.go_to, row, centre=True)
 
         self._work.run(work)

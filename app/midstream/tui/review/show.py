@@ -42,7 +42,7 @@ class Show(Controller):
 
     def select(self) -> None:
         pane = self._pane
-        if pane.view is None:
+        if not self._state.path:
             return
         pane.mark = pane.cursor if pane.mark is None else None
         pane.go_to(pane.cursor)
@@ -50,8 +50,6 @@ class Show(Controller):
     def fold(self) -> None:
         """Fold the rejected hunk under the cursor to one row; elsewhere, the unchanged lines."""
         view, pane = self._state.view, self._pane
-        if view is None:
-            return
         hunk = pane.hunk
         row = view.row(pane.cursor)
         line = view.line_at(pane.cursor)
@@ -84,8 +82,8 @@ class Show(Controller):
             "unified": "unified",
             "split": "side by side",
         }
-        one = pane.layout_choice == "split" and pane.view is not None and pane.view.one_sided
-        why = "; this file has one side only" if one else ""
+        one = pane.layout_choice == "split" and pane.view.one_sided
+        why = "; this file has one side only" if one and self._state.path else ""
         self._notices.say("info", f"Layout: {words[pane.layout_choice]}, until you quit{why}.")
         self._state.refresh()
 
@@ -101,20 +99,20 @@ class Show(Controller):
 
     def marks(self) -> None:
         """Mark changed tokens, wherever their lines break, or the changed words of each line."""
-        pane, view = self._pane, self._state.view
+        pane, path = self._pane, self._state.path
         by_tokens = not pane.strips.by_tokens
         pane.set_by_tokens(by_tokens)
         words = "Marks show the words that differ, line by line"
         if by_tokens:
             words = "Marks show the tokens that differ, not how lines break or what was wrapped"
-            if view is not None and not has_structure(view.proposal.path):
+            if path and not has_structure(path):
                 words += "; this language is compared line by line"
         self._notices.say("info", f"{words}.")
 
     def copy(self) -> None:
         """Copy the marked lines, or the hunk, or the line, without the gutter."""
         view, pane = self._state.view, self._pane
-        if view is None:
+        if not self._state.path:
             return
         rows, hunk = pane.selection_rows, pane.hunk
         if rows is not None:
@@ -219,7 +217,7 @@ class Show(Controller):
             if action_id.startswith("setting "):
                 self.settings(action_id.removeprefix("setting "))
                 return
-            if BY_ID[action_id].place is Place.REVIEW and self._state.view is not None:
+            if BY_ID[action_id].place is Place.REVIEW and self._state.path:
                 self._panes.focus(self._pane)
             await self._perform(action_id)
 

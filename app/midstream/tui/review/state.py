@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from midstream.code.lexing import meet
+from midstream.edits.hunk_store import HunkStore
 from midstream.pairing.activity import Activity, activity_of
 from midstream.pairing.status import RUNNING, SessionState
 from midstream.tui.diff.syntax import FileSyntax
-from midstream.tui.diff.view import FileView, MatchFinder
+from midstream.tui.diff.view import FileView, MatchFinder, NoFile
 from midstream.tui.services import StillOpeningError
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class ReviewState:
         self.opened: PairingSession | None = None
         """The session, for what is also shown before there is one."""
         self.path = ""
-        """The open file."""
+        """The open file, or ``""``."""
+        self._no_rows = FileView(NoFile(), HunkStore())
         self.views: dict[str, FileView] = {}
         self.syntaxes: dict[str, FileSyntax] = {}
         self.places: dict[str, tuple[int, int]] = {}
@@ -79,9 +81,9 @@ class ReviewState:
         return self.opened
 
     @property
-    def view(self) -> FileView | None:
+    def view(self) -> FileView:
         """The rows of the open file."""
-        return self.views.get(self.path)
+        return self.views.get(self.path, self._no_rows)
 
     @property
     def turn(self) -> Turn | None:

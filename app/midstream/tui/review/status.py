@@ -288,7 +288,7 @@ class Status(Controller):
     """Shows facts; changes nothing but what is on screen."""
 
     def refresh(self) -> None:
-        panes, view = self._panes, self._state.view
+        panes = self._panes
         if not panes.screen.is_mounted or not self._services.is_running:
             return
         panes.status.show(status_facts(self._state))
@@ -297,17 +297,17 @@ class Status(Controller):
         self._show_examples()
         self._show_introduction()
         self.show_keys()
-        panes.ruler.show(view, panes.pane)
-        if view is None:
+        panes.ruler.show(self._state.view, panes.pane)
+        if not self._state.path:
             self._show_welcome()
 
     def _show_file(self) -> None:
-        state, view = self._state, self._state.view
-        if view is None:
+        state, path = self._state, self._state.path
+        if not path:
             self._panes.file.show(FileFacts())
             return
-        session = state.session
-        pane, written, path = self._panes.pane, state.written_path, state.path
+        session, view = state.session, state.view
+        pane, written = self._panes.pane, state.written_path
         here, waiting = session.hunks.counts(path), state.waiting_by_path
         # Those whose place a later answer took are not among the hunks that are numbered.
         accepted = [h for _, _, h in view.places() if h.state is HunkState.ACCEPTED]
@@ -335,7 +335,7 @@ class Status(Controller):
         )
 
     def _position(self) -> str:
-        pane, finder, view = self._panes.pane, self._state.finder, self._state.view
+        pane, finder = self._panes.pane, self._state.finder
         if finder is not None:
             return _matches(finder, pane.cursor)
         rows = pane.selection_rows
@@ -343,8 +343,8 @@ class Status(Controller):
             return f"{counted(rows[1] - rows[0], 'line')} marked"
         words = [f"from column {pane.strips.left + 1}"] if pane.strips.left else []
         hunk = pane.hunk
-        if hunk is not None and view is not None:
-            ids = [other.id for _, _, other in view.places()]
+        if hunk is not None:
+            ids = [other.id for _, _, other in self._state.view.places()]
             if len(ids) > 1:
                 words.append(f"hunk {ids.index(hunk.id) + 1} of {len(ids)}")
         return "   ".join(words)
@@ -369,13 +369,11 @@ class Status(Controller):
         state, session, demo = self._state, self._state.opened, self._services.demo
         widget = self._panes.suggestions
         small = self._panes.screen.has_class("-small")
-        compact = small or state.view is not None or bool(session and session.turns)
+        compact = small or bool(state.path) or bool(session and session.turns)
         busy = state.running or bool(state.waiting_by_path) or bool(session and session.agent.busy)
         suggestions = state.suggested if demo is None else demo.suggestions
         # Those for one's own code belong to the welcome; the demo is there to try them.
-        busy = (
-            busy or (demo is None and state.view is not None) or bool(self._panes.tour.words.place)
-        )
+        busy = busy or (demo is None and bool(state.path)) or bool(self._panes.tour.words.place)
         if state.examples_hidden or self._notices.asking or busy:
             widget.show((), hint="", compact=compact)
             return
@@ -421,7 +419,7 @@ class Status(Controller):
             composing=True,
             typed=bool(text.strip()),
             running=self._state.running,
-            file=self._state.view is not None,
+            file=bool(self._state.path),
             recallable=bool(composer.history),
             rail=self._panes.rail.display,
             choosing=composer.choosing,
@@ -451,7 +449,7 @@ class Status(Controller):
             folder=rail.folder and ("fold" if rail.is_unfolded(rail.folder) else "unfold"),
             running=state.running,
             following=pane.following,
-            file=state.view is not None,
+            file=bool(state.path),
             hunk=None if hunk is None else hunk.state,
             undecided=sum(state.waiting_by_path.values()),
             marked=pane.mark is not None,

@@ -325,8 +325,9 @@ class Steer(Controller):
                 opened = await self._navigate.open_path(path)
             finally:
                 self._sends(-1)
-            if not opened or (view := self._state.view) is None:
+            if not opened:
                 return
+            view = self._state.view
             lines = candidate.locate(view.proposal.composed().lines, view.proposal.path)
             if lines is None:
                 key = self._services.key_for("select")
@@ -366,7 +367,7 @@ class Steer(Controller):
             ("do not send, back to the text", self._panes.focus_composer),
         )
         self._composer.to_end()
-        self._panes.focus(self._pane if self._state.view is not None else None)
+        self._panes.focus(self._pane if self._state.path else None)
 
     def queue(self) -> None:
         if not self._composer.text.strip():
@@ -480,7 +481,7 @@ class Steer(Controller):
 
     def comment(self) -> None:
         hunk, view = self._pane.hunk, self._state.view
-        if hunk is None or view is None:
+        if hunk is None:
             self._notices.say("info", "Put the cursor on a hunk first.")
             return
         self._navigate.reveal(hunk)

@@ -23,12 +23,13 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
+from midstream.edits.hunk_store import HunkStore
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.tui.diff.painter import RowPainter, SplitPainter
 from midstream.tui.diff.parts import HunkPart, parts_in
 from midstream.tui.diff.strips import RowStrips
 from midstream.tui.diff.syntax import AHEAD, FileSyntax
-from midstream.tui.diff.view import FileView, ViewRow
+from midstream.tui.diff.view import FileView, NoFile, ViewRow
 from midstream.tui.glyphs import UNICODE, Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
@@ -230,7 +231,7 @@ class DiffPane(PaneWindow, can_focus=True):
         self, palette: Palette, glyphs: Glyphs = UNICODE, *, widget_id: str | None = None
     ) -> None:
         super().__init__(id=widget_id)
-        self.view: FileView | None = None
+        self.view = FileView(NoFile(), HunkStore())
         self.cursor = 0
         self.mark: int | None = None
         """The row where marking began, while lines are marked."""
@@ -242,8 +243,8 @@ class DiffPane(PaneWindow, can_focus=True):
         self.layout_choice = "auto"
         self._palette = palette
         self._glyphs = glyphs
-        self._syntax: FileSyntax | None = None
-        self.strips = RowStrips()
+        self._syntax = FileSyntax(self.view)
+        self.strips = RowStrips(self.view, self._syntax)
         self._painted: list[Strip] = []
         self._seen_rows = 0
         self._laid_out = 0
@@ -273,10 +274,8 @@ class DiffPane(PaneWindow, can_focus=True):
         self.refresh()
 
     def clear(self) -> None:
-        self.view = self._syntax = None
-        self.strips.show(None, None)
-        self.fit_size()
-        self.refresh()
+        view = FileView(NoFile(), HunkStore())
+        self.show(view, FileSyntax(view))
 
     def set_palette(self, palette: Palette) -> None:
         self._palette = palette
@@ -284,14 +283,12 @@ class DiffPane(PaneWindow, can_focus=True):
 
     def sync(self) -> None:
         """Take in what the session has done since the last time, and repaint what differs."""
-        view, syntax = self.view, self._syntax
-        if view is None or syntax is None:
-            return
+        view = self.view
         cursor_row, top_row, top = view.row(self.cursor), view.row(self.top), self.top
         changed = view.refresh()
         if changed:
             self._apply_layout()
-            syntax.sync()
+            self._syntax.sync()
             self.fit_size()
             before = self.cursor
             self.cursor = self._place_of(cursor_row, before)
@@ -329,24 +326,20 @@ class DiffPane(PaneWindow, can_focus=True):
 
     def lex_ahead(self) -> bool:
         """Spend a moment on syntax colours; says whether there is more to do."""
-        view, syntax = self.view, self._syntax
-        if view is None or syntax is None:
-            return False
-        more = syntax.advance(view.base_at(self.top) + AHEAD)
+        more = self._syntax.advance(self.view.base_at(self.top) + AHEAD)
         if self.strips.unlexed:
             self.repaint()
         return more
 
     def lex_along(self) -> None:
         """Between two frames of a stream: take some work off the next one."""
-        if self._syntax is not None:
-            self._syntax.go_along()
+        self._syntax.go_along()
 
     # the cursor and the window
 
     @property
     def row_count(self) -> int:
-        return 0 if self.view is None else self.view.size
+        return self.view.size
 
     def row_height(self, y: int) -> int:
         return len(self._strips_of(y)) if self.wrap else 1
@@ -361,7 +354,7 @@ class DiffPane(PaneWindow, can_focus=True):
     @property
     def cut(self) -> bool:
         """Whether the row under the cursor does not fit."""
-        row = None if self.view is None else self.view.row(self.cursor)
+        row = self.view.row(self.cursor)
         if row is None or self.wrap or not self.size:
             return False
         return cell_len(visible(row.text)) - self.strips.left > self._painter.code_width
@@ -369,7 +362,7 @@ class DiffPane(PaneWindow, can_focus=True):
     @property
     def hunk(self) -> Hunk | None:
         """The hunk under the cursor."""
-        return None if self.view is None else self.view.hunk_at(self.cursor)
+        return self.view.hunk_at(self.cursor)
 
     @property
     def undecided_hunk(self) -> Hunk | None:
@@ -381,7 +374,7 @@ class DiffPane(PaneWindow, can_focus=True):
     def marked_parts(self) -> list[HunkPart]:
         """The parts of hunks that are marked."""
         rows = self.selection_rows
-        return [] if rows is None or self.view is None else parts_in(self.view, *rows)
+        return [] if rows is None else parts_in(self.view, *rows)
 
     def unmark(self) -> None:
         self.mark = None
@@ -394,8 +387,8 @@ class DiffPane(PaneWindow, can_focus=True):
             row: The row.
             high: See ``show_rows``.
         """
-        hunk = None if self.view is None else self.view.hunk_at(row)
-        rows = None if hunk is None or self.view is None else self.view.rows_of(hunk.id)
+        hunk = self.view.hunk_at(row)
+        rows = None if hunk is None else self.view.rows_of(hunk.id)
         if rows is not None:
             self.show_rows(*rows, high=high)
         return rows is not None
@@ -403,13 +396,11 @@ class DiffPane(PaneWindow, can_focus=True):
     @property
     def new_rows(self) -> int:
         """Rows that came since following ended."""
-        return (
-            0 if self.view is None or self.following else max(0, self.view.size - self._seen_rows)
-        )
+        return 0 if self.following else max(0, self.view.size - self._seen_rows)
 
     def go_to(self, row: int, *, centre: bool = False, detach: bool = True) -> None:
         """Put the cursor on a row and show it."""
-        if self.view is None or not self.view.size:
+        if not self.view.size:
             return
         if detach:
             self.detach()
@@ -420,8 +411,6 @@ class DiffPane(PaneWindow, can_focus=True):
 
     def page(self, lines: int) -> None:
         """Move window and cursor by some lines."""
-        if self.view is None:
-            return
         self.detach()
         row = self.walk((self.cursor, 0), lines)[0]
         self.scroll_lines(lines)
@@ -431,7 +420,7 @@ class DiffPane(PaneWindow, can_focus=True):
         """Stop following: the user reads elsewhere."""
         if self.following:
             self.following = False
-            self._seen_rows = 0 if self.view is None else self.view.size
+            self._seen_rows = self.view.size
 
     def follow(self) -> None:
         """Keep the writing in view from now on."""
@@ -449,8 +438,7 @@ class DiffPane(PaneWindow, can_focus=True):
 
     def _widest(self) -> int:
         """Cells of the longest visible line of code."""
-        view = self.view
-        rows = [] if view is None else [view.row(y) for y in range(self.top, self.bottom)]
+        rows = [self.view.row(y) for y in range(self.top, self.bottom)]
         return max((cell_len(visible(row.text)) for row in rows if row is not None), default=0)
 
     def set_wrap(self, wrap: bool) -> None:
@@ -469,7 +457,7 @@ class DiffPane(PaneWindow, can_focus=True):
 
     def _follow(self, *, force: bool = False) -> None:
         view = self.view
-        if view is None or view.writing is None:
+        if view.writing is None:
             return
         row, height = view.writing, self.height
         above, size = self.lines_above(row), self.row_height(row)
@@ -481,8 +469,6 @@ class DiffPane(PaneWindow, can_focus=True):
     def _place_of(self, row: ViewRow | None, y: int, *, missing: int | None = None) -> int:
         """Where the row that was at ``y`` is now; ``missing`` where it is gone."""
         view = self.view
-        if view is None:
-            return y
         here = view.row(y)
         last = max(0, view.size - 1)
         if row is None or (here is not None and here.same_line(row)):
@@ -517,9 +503,8 @@ class DiffPane(PaneWindow, can_focus=True):
 
     def _state(self) -> object:
         """Everything that the visible strips depend on, but for the tokens."""
-        view = self.view
         return (
-            None if view is None else view.seen,
+            self.view.seen,
             self.scroll_offset.y,
             self.skip,
             self.size,
@@ -533,8 +518,7 @@ class DiffPane(PaneWindow, can_focus=True):
 
     def _visible_strips(self) -> list[Strip]:
         top, height, cursor = self.top, self.size.height, self.cursor
-        if self._syntax is not None:
-            self._syntax.begin_frame()
+        self._syntax.begin_frame()
         rows = self._prepared
         rows.unlexed = False
         low, high = self.selection_rows or (0, 0)
@@ -563,9 +547,8 @@ class DiffPane(PaneWindow, can_focus=True):
         return painter
 
     def _make_painter(self) -> RowPainter:
-        lines = 0 if self.view is None else len(self.view.proposal.base.lines)
-        split = self.view is not None and self.view.split
-        kind = SplitPainter if split else RowPainter
+        lines = len(self.view.proposal.base.lines)
+        kind = SplitPainter if self.view.split else RowPainter
         return kind(
             self._palette,
             self._glyphs,
@@ -584,13 +567,11 @@ class DiffPane(PaneWindow, can_focus=True):
     def automatic_layout(self) -> str:
         """What ``auto`` is for this file and this width: ``unified`` or ``split``."""
         view = self.view
-        changed = view is not None and bool(view.segments) and not view.one_sided
+        changed = bool(view.segments) and not view.one_sided
         return "split" if changed and self.size.width >= SPLIT_FROM else "unified"
 
     def _apply_layout(self) -> None:
         view = self.view
-        if view is None:
-            return
         choice = self.automatic_layout if self.layout_choice == "auto" else self.layout_choice
         split = choice == "split" and not view.one_sided
         if split == view.split:
@@ -620,7 +601,7 @@ class DiffPane(PaneWindow, can_focus=True):
         self._apply_layout()
         self._forget_paint()
         lost, self._laid_out = self._laid_out - self.height, self.height
-        if self.view is not None:
+        if self.row_count:
             self.scroll_to_place((self.top, self.skip))
             if lost > 0 and not self.following:
                 self._keep_shown(lost)
@@ -628,7 +609,7 @@ class DiffPane(PaneWindow, can_focus=True):
     def _keep_shown(self, lost: int) -> None:
         """Keep the last row of the cursor's hunk in a window that has become lower."""
         hunk = self.hunk
-        rows = None if hunk is None or self.view is None else self.view.rows_of(hunk.id)
+        rows = None if hunk is None else self.view.rows_of(hunk.id)
         first, stop = rows or (self.cursor, self.cursor + 1)
         size = self.lines_between(first, stop, self.height + lost)
         above = self.lines_above(first)

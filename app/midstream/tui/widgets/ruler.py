@@ -55,21 +55,19 @@ class Ruler(Painted):
         self._strips = []
         super().set_palette(palette)
 
-    def show(self, view: FileView | None, pane: PaneWindow) -> None:
+    def show(self, view: FileView, pane: PaneWindow) -> None:
         """Show where the window of the pane lies, and the hunks of the file."""
         cells, window = self._map(view, pane)
         if (cells, window) != (self._cells, self._window):
             self._cells, self._window, self._strips = cells, window, []
             self.refresh()
 
-    def _map(
-        self, view: FileView | None, pane: PaneWindow
-    ) -> tuple[list[str | None], tuple[int, int]]:
+    def _map(self, view: FileView, pane: PaneWindow) -> tuple[list[str | None], tuple[int, int]]:
         rows = self.size.height
         cells: list[str | None] = [None] * rows
-        self._size_rows = 0 if view is None else view.size
+        self._size_rows = view.size
         self._beside = None
-        if view is None or not rows or not view.size:
+        if not rows or not view.size:
             return cells, (0, 0)
         top, height = pane.top, pane.bottom - pane.top
         span = max(view.size, rows)
