@@ -119,7 +119,7 @@ def test_a_daemon_that_goes_on_writing_is_not_waited_for(monkeypatch: pytest.Mon
     assert processes.run(["sh", "-c", f"{writes}; exit 3"], timeout=10).code == 3
 
 
-async def test_of_errors_without_end_the_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_last_of_endless_errors_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "_MAX_ERRORS", 1000)
     failing = ["sh", "-c", "yes no | head -c 1000000 >&2; printf end >&2"]
     for done in (processes.run(failing, timeout=60), await processes.collect(*failing)):

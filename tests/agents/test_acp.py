@@ -383,7 +383,7 @@ async def test_an_answer_that_is_too_large_ends_the_request(
         await prompted(tmp_path, Ear(), steps)
 
 
-async def test_of_very_many_questions_at_once_the_rest_is_cancelled(
+async def test_questions_beyond_the_limit_are_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(acp, "MAX_QUESTIONS", 2)
@@ -397,7 +397,7 @@ async def test_of_very_many_questions_at_once_the_rest_is_cancelled(
     assert len(ear.questions) == 2
 
 
-async def test_of_questions_with_one_id_only_the_first_is_asked(tmp_path: Path) -> None:
+async def test_only_the_first_of_questions_with_one_id_is_asked(tmp_path: Path) -> None:
     """One answer would count for all of them, and there could be any number."""
     ask = {"jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": QUESTION}
     ear = Ear()
@@ -530,7 +530,7 @@ async def test_a_refusal_gives_its_details(tmp_path: Path) -> None:
         7,
     ],
 )
-async def test_an_odd_refusal_is_one(tmp_path: Path, refusal: object) -> None:
+async def test_an_odd_error_counts_as_a_refusal(tmp_path: Path, refusal: object) -> None:
     script = {**BEGIN, "session/prompt": [{"error": refusal}]}
     async with agent(tmp_path, Ear(), script) as process:
         await process.initialize()
@@ -625,7 +625,7 @@ def test_an_update_replaces_what_it_names() -> None:
     assert (call.title, call.status, call.text) == ("Edit", "completed", "ok")
 
 
-def test_of_a_plan_without_end_the_beginning_is_read() -> None:
+def test_the_beginning_of_an_endless_plan_is_read() -> None:
     plan = read_update({"sessionUpdate": "plan", "entries": [{}] * 100_000})
     assert isinstance(plan, AgentPlan)
     assert len(plan.steps) == MAX_LISTED

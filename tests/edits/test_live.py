@@ -129,7 +129,7 @@ def test_a_patch_that_turns_out_to_stand_elsewhere_is_taken_back() -> None:
     assert files.accepted("a") == "head\nold\nmiddle\nhead \nnew\ntail\n"
 
 
-def test_a_misplaced_patch_of_which_something_was_accepted_fails_and_keeps_that() -> None:
+def test_a_misplaced_patch_fails_and_keeps_its_accepted_hunks() -> None:
     files = Files(a="head\nold\nmiddle\n")
     live = LiveReply(format_spec("v4a").parser(), files)
     live.feed("*** Begin Patch\n*** Update File: a\n@@\n head\n-old\n+new\n middle\n")

@@ -107,7 +107,7 @@ def test_breaks_that_end_no_statement_are_no_change(path: str, old: str, new: st
         ("A.java", 'x = """\n\n  a""";', 'x = """\n  a""";'),
     ],
 )
-def test_of_breaks_that_may_end_a_statement_the_plain_marks_tell(
+def test_plain_marks_decide_between_breaks_that_may_end_a_statement(
     path: str, old: str, new: str
 ) -> None:
     assert marked(old, new, path) in (None, ("x = a\n«++»b", "x = a«++»\nb"))

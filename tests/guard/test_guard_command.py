@@ -78,7 +78,7 @@ def test_what_is_not_looked_for_is_said(tmp_path: Path, capsys: pytest.CaptureFi
     assert f"{data} cannot be read as UTF-8 text" in shown.err
 
 
-def test_of_a_folder_what_git_does_not_ignore(
+def test_files_of_a_folder_that_git_does_not_ignore(
     bad: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)

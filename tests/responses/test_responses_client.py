@@ -279,7 +279,7 @@ def test_a_long_output_of_a_tool_is_cut_in_the_middle() -> None:
     assert len(sent) < MAX_OUTPUT + 20
 
 
-async def test_who_waits_for_the_engine_can_see_it() -> None:
+async def test_a_client_sees_that_its_response_waits() -> None:
     model = ReplayModel("word " * 40, rate=200)
     async with serve(create_app({"replay": model}, token=None)) as server:
         endpoint = Endpoint(f"ws://127.0.0.1:{server.port}/v1", None, "replay", "local")

@@ -54,7 +54,7 @@ def test_the_wire_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert "(fair)" in printed
 
 
-def test_who_gets_a_fraction_of_the_turns_starves() -> None:
+def test_an_owner_with_a_fraction_of_the_turns_starves() -> None:
     assert not CrowdFigures(64, 600, 1, 2, 1, 2, spread=1.3).starved
     assert CrowdFigures(64, 600, 1, 2, 1, 2, spread=9.0).starved
 

@@ -187,7 +187,7 @@ async def test_a_file_that_it_cannot_take_is_not_patched(printed: str, sentence:
     assert sentence in await text_of([words(ask), call, result(call, printed)])
 
 
-async def test_of_a_long_file_the_named_definition_is_rewritten() -> None:
+async def test_only_the_named_definition_of_a_long_file_is_rewritten() -> None:
     other = "".join(f"def f{n}(values):\n    total = 1\n    return total\n\n\n" for n in range(99))
     source, ask = f"{other}{SOURCE}", f"in sums.py, for f: {ASK}"
     request: list[str] = []

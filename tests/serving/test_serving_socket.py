@@ -395,7 +395,7 @@ async def test_lanes_are_first_in_first_out_and_echo_their_name() -> None:
         assert running_ids == sorted(running_ids, key=running_ids.index), "turns of a lane overlap"
 
 
-async def test_who_waits_for_the_engine_is_told_so() -> None:
+async def test_a_response_that_waits_for_the_engine_says_so() -> None:
     async with running("word " * 60, rate=200) as port, peer(port) as first, peer(port) as other:
         await first.create()
         await first.until("response.output_text.delta")

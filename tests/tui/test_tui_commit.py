@@ -776,7 +776,7 @@ async def test_text_typed_right_after_the_key_of_the_page_is_the_message(
 
 
 @pytest.mark.parametrize("sentence", ["add Commit ie ok", "A quick jog", "e", "Commit"])
-async def test_who_begins_to_write_stages_and_commits_nothing(
+async def test_typing_a_message_stages_and_commits_nothing(
     stage: Stage, repo: Path, sentence: str
 ) -> None:
     await answered(stage)

@@ -176,7 +176,7 @@ async def test_a_line_of_text_looks_as_textual_would_have_it(stage: Stage) -> No
             assert [strip.text for strip in part] == [mine[0].text[3:23]]
 
 
-async def test_nobody_is_asked_for_what_lies_between_two_changes(stage: Stage) -> None:
+async def test_no_widget_paints_the_rows_between_two_changes(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.pilot.pause(0.1)
     screen = stage.screen

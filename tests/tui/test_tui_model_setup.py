@@ -119,7 +119,7 @@ async def test_opening_the_models_is_reading_it(project: Path) -> None:
         await stage.until(lambda: not introduction(stage), "gone")
 
 
-async def test_who_has_set_a_model_up_is_told_nothing(project: Path, state: Path) -> None:
+async def test_there_is_no_introduction_once_a_model_is_set_up(project: Path, state: Path) -> None:
     (state / "config.toml").write_text('[endpoints.desk]\nurl = "http://127.0.0.1:1/v1"\n')
     async with first_use(project) as stage:
         assert not introduction(stage)

@@ -103,7 +103,7 @@ async def test_what_is_unfolded_or_asked_about_has_more_rows() -> None:
         assert widget.lines[0].opens == ""
 
 
-async def test_of_a_large_edit_the_first_lines_are_shown() -> None:
+async def test_the_first_lines_of_a_large_edit_are_shown() -> None:
     before, after = ("".join(f"{n} {word}\n" for n in range(9000)) for word in ("is", "was"))
     use = used(0, diffs=(ToolDiff("/project/a.py", f"one\n{before}", f"one\n{after}"),))
     use.question = QuestionState.OPEN

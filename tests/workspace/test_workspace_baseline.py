@@ -84,7 +84,7 @@ def test_what_was_read_ahead_of_one_commit_does_not_stand_for_another(
     assert held.data == (repository / "a.py").read_bytes() != b"a = 2\n"
 
 
-def test_a_merge_that_stops_leaves_a_file_of_which_nobody_can_tell(repository: Path) -> None:
+def test_after_a_merge_that_stops_the_former_text_is_unknown(repository: Path) -> None:
     """From there on the text of git counts, with its marks."""
     git(repository, "checkout", "-qb", "side")
     (repository / "a.py").write_text("a = 2\n")
@@ -167,7 +167,7 @@ def test_a_file_that_only_the_index_has_lost_counts_as_it_is(
     assert baseline.read("a.py") == Entry(before, executable=False)
 
 
-def test_of_a_folder_that_git_ignores_nobody_can_tell(repository: Path) -> None:
+def test_the_former_text_in_an_ignored_folder_is_unknown(repository: Path) -> None:
     (repository / ".git/info/exclude").write_text("scratch/\n")
     (repository / "scratch/below").mkdir(parents=True)
     (repository / "scratch/below/x").write_text("mine\n")

@@ -146,7 +146,7 @@ def test_a_configuration_that_takes_long_to_read_is_named_and_not_read(root: Pat
     assert Workspace(root).read("a.txt") == b"one\n"
 
 
-def test_of_filters_that_are_not_all_known_none_runs(
+def test_no_filter_runs_unless_all_are_known(
     root: Path, evil: Path, ran: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(repo, "MAX_CONFIG", 1000)

@@ -70,7 +70,7 @@ def test_what_is_typed_into_our_bytes_while_they_are_taken_back_stays(
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("by_rename", [False, True])
-def test_of_saves_in_every_moment_of_taking_back_the_newest_stays(
+def test_the_newest_save_stays_whenever_it_meets_an_undo(
     pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, count: int, by_rename: bool
 ) -> None:
     swap, target = pair

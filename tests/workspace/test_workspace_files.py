@@ -78,7 +78,7 @@ def test_a_file_that_was_deleted_comes_back_with_its_mode(workspace: Workspace) 
     assert stat.S_IMODE(path.stat().st_mode) == 0o750
 
 
-def test_who_may_read_a_file_may_run_it_and_nobody_else(workspace: Workspace) -> None:
+def test_execute_permission_follows_read_permission(workspace: Workspace) -> None:
     path = workspace.root / "tool"
     path.write_bytes(b"1")
     path.chmod(0o640)

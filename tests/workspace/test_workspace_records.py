@@ -63,7 +63,7 @@ def killed_write(workspace: Workspace, batch: dict[str, bytes], after: int) -> N
 
 @pytest.mark.usefixtures("two_files")
 @pytest.mark.parametrize("after", [0, 1, 2])
-def test_a_batch_of_which_a_file_was_replaced_is_finished(root: Path, after: int) -> None:
+def test_a_batch_that_has_replaced_a_file_is_finished(root: Path, after: int) -> None:
     killed_write(Workspace(root), {"a": b"new", "b": b"new"}, after)
     again = Workspace(root)
     wanted = b"new" if after else b"old"

@@ -482,7 +482,7 @@ async def test_a_commit_waits_for_a_review_that_starts(root: Path, endpoint: End
         assert [hunk.path for hunk in session.hunks.undecided()] == ["run.py"]
 
 
-async def test_it_is_known_whose_is_staged_while_an_agent_writes(
+async def test_the_owner_of_staged_changes_is_known_while_an_agent_writes(
     root: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Git, the disk and the comparison run in threads; the loop alone reads its own state."""

@@ -271,7 +271,7 @@ def test_a_nested_class_keeps_its_own_margin() -> None:
 OUTLINED = CLASS[: CLASS.index("        first")] + "        ...\n"
 
 
-def test_of_a_class_that_is_written_again_only_the_new_methods_count() -> None:
+def test_only_the_new_methods_of_a_rewritten_class_count() -> None:
     more = "\n    @property\n    def size(self):\n        return 1\n"
     added = f"{CLASS}\n{IN_CLASS}{more}"
     for again in (OUTLINED, CLASS.replace("first * 2", "first * 3")):

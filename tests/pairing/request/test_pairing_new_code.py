@@ -220,7 +220,7 @@ def test_an_example_of_use_is_no_part_of_it() -> None:
     assert text == f"{BEFORE}\n\n{NEW}{END}"
 
 
-def test_a_block_behind_a_long_talk_is_none() -> None:
+def test_a_code_block_after_long_prose_is_ignored() -> None:
     talk = "This is it.\n" * 5
     text, _ = parsed(f"```python\n{NEW}```\n{talk}```python\ndef test_b():\n    pass\n```\n")
     assert text == f"{BEFORE}\n\n{NEW}{END}"
@@ -297,7 +297,7 @@ def test_a_function_of_rust_comes_behind_a_block_and_in_front_of_the_tests() -> 
 NEXT = "    fn next(&self) -> u32 {\n        self.at\n    }\n"
 
 
-def test_of_a_block_of_rust_only_the_new_methods_count() -> None:
+def test_only_the_new_methods_of_a_rust_block_count() -> None:
     block = f"impl Page {{\n{NEXT}}}\n"
     added = LIBRARY.replace("#[cfg(test)]", f"{block}\n#[cfg(test)]")
     known = "    fn is_new(&self) -> bool {\n        false\n    }\n"

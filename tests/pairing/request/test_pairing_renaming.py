@@ -264,7 +264,7 @@ def test_an_instruction_that_is_a_rename_and_nothing_else(said: str) -> None:
         "do not rename total to amount",
     ],
 )
-def test_what_asks_for_more_or_for_less(said: str) -> None:
+def test_more_or_less_than_a_plain_rename(said: str) -> None:
     assert plain_rename(said) is None
 
 

@@ -69,7 +69,7 @@ async def test_what_is_rehearsed_is_what_is_sent(hosted: Hosted, url: str, root:
         hosted.end()
 
 
-def test_only_the_latest_are_kept_and_one_of_what_belongs_together() -> None:
+def test_only_the_latest_requests_are_kept_and_one_about_each_subject() -> None:
     log, one = SentLog(), object()
     for number in range(KEPT + 3):
         log.note(SentKind.QUESTION, str(number), "x", RequestContent())

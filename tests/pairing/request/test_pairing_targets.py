@@ -137,7 +137,7 @@ def test_selection_outside_the_file_is_refused() -> None:
         target("tidy", selection=(90, 95))
 
 
-def test_of_namesakes_a_rename_means_the_one_that_has_the_name() -> None:
+def test_a_rename_means_the_namesake_that_has_the_name() -> None:
     assert target("rename amount to value in add").symbol == "Order.add"
 
 

@@ -82,7 +82,7 @@ async def test_what_another_program_writes_is_kept_or_put_back(
 
 
 @pytest.mark.parametrize("how", ["gone", "broken"])
-async def test_who_takes_the_repository_away_hides_no_change(
+async def test_removing_the_repository_hides_no_change(
     watched: Reviewed, root: Path, how: str
 ) -> None:
     """The former text of the files is in the repository: without it, a notice names each file."""
@@ -100,9 +100,7 @@ async def test_who_takes_the_repository_away_hides_no_change(
         )
 
 
-async def test_an_instruction_takes_the_place_of_no_change_that_is_not_reviewed(
-    watched: Reviewed, root: Path
-) -> None:
+async def test_an_instruction_replaces_no_unreviewed_change(watched: Reviewed, root: Path) -> None:
     """Else it would be on disk, with nothing to decide, once the answer is rejected."""
     (root / "run.py").write_text(AFTER)
     first, second = await watched.waiting(2)

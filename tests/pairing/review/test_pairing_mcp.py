@@ -132,7 +132,7 @@ async def test_an_id_that_no_answer_can_have_is_an_error(root: Path, odd: bytes)
         assert await client.ask("ping") == {}
 
 
-async def test_an_error_repeats_little_and_a_folder_that_is_gone_is_one(root: Path) -> None:
+async def test_errors_are_short_and_a_missing_folder_is_an_error(root: Path) -> None:
     async with agent(root) as client:
         for method, named in (("m" * 10_000, {}), ("tools/call", {"name": "n" * 10_000})):
             await client.begin(method, **named)

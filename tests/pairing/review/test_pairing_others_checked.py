@@ -104,7 +104,7 @@ async def test_what_an_agent_completes_in_its_turn_is_not_told(checked: Checked)
     assert not checked.told("still used")
 
 
-async def test_half_of_what_another_program_wrote(checked: Checked) -> None:
+async def test_half_of_a_change_by_another_program(checked: Checked) -> None:
     text = BILL.replace("share", "part")
     first, second = await checked.write("bill.py", text)
     await checked.session.decisions.accept(first.id)

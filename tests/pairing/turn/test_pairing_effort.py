@@ -196,7 +196,7 @@ async def test_medium_corrects_edits_of_every_format(root: Path, edit_format: st
         "I would not change that.\n",
     ],
 )
-async def test_a_correction_of_edits_that_is_none_is_not_shown(root: Path, correction: str) -> None:
+async def test_a_correction_without_better_edits_is_not_shown(root: Path, correction: str) -> None:
     model = SteppedModel(CHAT | {"edit_format": "search-replace"})
     answer(model, block(LINE, UNDEFINED_LINE), correction)
     session = await run(root, model, Settings(effort="medium", guard=False))
