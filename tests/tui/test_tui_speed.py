@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from weakref import ref
 
 import pytest
 from pygments import lexers
@@ -125,93 +127,82 @@ def test_new_text_that_goes_on_is_taken_in_one_piece() -> None:
     ]
 
 
-@pytest.mark.system
-def test_no_full_collection_happens_by_itself_and_one_when_enough_was_made(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def collections(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The generations that are collected, one after another, while the screen decides when."""
     monkeypatch.setattr(garbage, "gc", gc)
     monkeypatch.setattr(garbage._Made, "objects", 0)
-    full = 0
+    seen: list[int] = []
 
     def note(phase: str, info: dict[str, int]) -> None:
-        nonlocal full
-        full += phase == "start" and info["generation"] == 2
+        if phase == "start":
+            seen.append(info["generation"])
 
     garbage.begin()
     gc.callbacks.append(note)
     try:
-        kept = [[n] for n in range(200_000)]
-        assert full == 0
-        garbage.tidy()
-        assert full == 0, "not enough has been made"
-        kept += [[n] for n in range(1_200_000)]
-        assert full == 0
-        garbage.tidy()
-        assert full == 1
+        yield seen
     finally:
         gc.callbacks.remove(note)
         garbage.end()
+
+
+class _Cycle:
+    """Garbage that only a collection finds."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+@pytest.mark.system
+def test_everything_is_collected_only_in_a_quiet_moment_after_much_has_stayed(
+    collections: list[int],
+) -> None:
+    old = _Cycle()
+    gone = ref(old)
+    garbage.begin()
+    del old
+    kept = [[n] for n in range(400_000)]
+    assert 2 not in collections
+    garbage.tidy()
+    assert gone() is not None, "it was there at the beginning"
+    garbage.tidy()
+    assert gone() is None
+    assert collections.count(2) == 2
+    assert kept
+    garbage.end()
     assert gc.get_threshold() == (700, 10, 10)
 
 
-def test_what_a_stream_made_is_collected_later_and_not_when_it_ends(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(garbage, "gc", gc)
-    seen: list[int] = []
+def test_what_a_stream_made_is_collected_in_the_next_quiet_moment(collections: list[int]) -> None:
+    garbage.pause()
+    gone = ref(_Cycle())
+    frames = [[n] for n in range(50_000)]
+    garbage.resume()
+    frames += [[n] for n in range(50_000)]
+    assert not collections, "the frames after the end wait for no collection"
+    assert gone() is not None
+    garbage.tidy()
+    assert gone() is None
+    assert collections == [2]
+    garbage.tidy()
+    assert collections == [2], "once is enough"
+    assert gc.isenabled()
 
-    def note(phase: str, info: dict[str, int]) -> None:
-        if phase == "start":
-            seen.append(info["generation"])
 
-    garbage.begin()
-    gc.callbacks.append(note)
-    try:
+def test_what_is_kept_is_neither_looked_at_nor_counted(collections: list[int]) -> None:
+    with garbage.keeping():
         garbage.pause()
-        cycles = [[n] for n in range(1_500_000)]
-        for cycle in cycles:
-            cycle.append(cycle)
-        garbage.resume()
-        frame = [[n] for n in range(1_000)]
-        assert not seen, "the frames after the end wait for no collection"
-        assert gc.isenabled()
-        del cycles, cycle, frame
         garbage.resume()
         garbage.tidy()
-        assert seen == [2]
-        garbage.tidy()
-        assert seen == [2], "once is enough"
-    finally:
-        gc.callbacks.remove(note)
-        garbage.end()
-
-
-def test_what_is_kept_is_neither_looked_at_nor_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(garbage, "gc", gc)
-    monkeypatch.setattr(garbage._Made, "objects", 0)
-    seen: list[int] = []
-
-    def note(phase: str, info: dict[str, int]) -> None:
-        if phase == "start":
-            seen.append(info["generation"])
-
-    garbage.begin()
-    gc.callbacks.append(note)
-    try:
-        with garbage.keeping():
-            garbage.pause()
-            garbage.resume()
-            assert not gc.isenabled(), "a stream has ended while files are still being opened"
-            kept = [[n] for n in range(1_000_000)]
-            assert not seen
-        assert gc.isenabled()
-        kept += [[n] for n in range(10_000)]
-        garbage.tidy()
-        assert seen
-        assert 2 not in seen
-    finally:
-        gc.callbacks.remove(note)
-        garbage.end()
+        assert not gc.isenabled(), "a stream has ended while files are still being opened"
+        kept = [[n] for n in range(1_000_000)]
+        assert not collections
+    assert gc.isenabled()
+    garbage.tidy()
+    garbage.tidy()
+    assert 2 not in collections
+    assert kept
 
 
 def test_nothing_is_collected_while_the_screen_is_imported(

@@ -1,11 +1,12 @@
 """When cyclic garbage is collected: the young generation as usual, everything only in quiet
 moments.
 
-A full collection takes time in proportion to all that is in memory, some 20 ms with a file of
-100,000 lines on screen: a page that comes late.  So none happens by itself.  While text streams
-nothing is collected at all, and what a stream has made is not looked at when it ends either, where
-it would be all young at once (7 ms for 2,000 lines) just when a key is likely.  The same holds
-while many files are opened, all of which are kept.
+A collection takes time in proportion to what it looks at: all that is in memory is some 20 ms with
+a file of 100,000 lines on screen, a page that comes late. So while text streams nothing is
+collected at all, and what a stream has made is not looked at when it ends either, where it would be
+all young at once (7 ms for 2,000 lines) just when a key is likely. A quiet moment collects what is
+new since the last one, and everything when much of it has stayed. While many files are opened, all
+of which are kept, nothing is collected.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ from typing import Final
 _YOUNG: Final = (2_000, 10, 1_000_000)
 """Thresholds: the last keeps full collections from happening."""
 _DUE: Final = 300_000
-"""New objects that call for a full collection."""
+"""Objects that have stayed since the last full collection, and call for another: they may be
+garbage by now."""
 _MIDDLE: Final = _YOUNG[0] * _YOUNG[1]
 """New objects for each collection of the middle generation."""
 
 
 class _Made:
-    """What is made without being looked at.
+    """What is made.
 
     Attributes:
-        objects: How many objects streams have made.
+        objects: How many objects have stayed since the last full collection.
         streaming: Whether text streams.
         keeping: How many pieces of work are under way whose objects are all kept.
     """
@@ -54,12 +56,8 @@ def pause() -> None:
 
 
 def resume() -> None:
-    """The stream has ended: collect again, but for what it has made."""
-    if not _Made.streaming:
-        return
+    """The stream has ended: the next quiet moment collects what it has made."""
     _Made.streaming = False
-    _Made.objects += gc.get_count()[0] + gc.get_count()[2] * _MIDDLE
-    _look_again()
 
 
 @contextmanager
@@ -71,23 +69,31 @@ def keeping() -> Generator[None]:
         yield
     finally:
         _Made.keeping -= 1
-        _look_again()
-
-
-def _look_again() -> None:
-    """Collect again, but for what there is by now."""
-    gc.freeze()
-    if not (_Made.streaming or _Made.keeping):
-        gc.enable()
+        gc.freeze()
+        if not (_Made.streaming or _Made.keeping):
+            gc.enable()
 
 
 def tidy() -> None:
-    """Nothing happens now: collect everything if enough has been made since the last time."""
-    if gc.isenabled() and _Made.objects + gc.get_count()[2] * _MIDDLE >= _DUE:
+    """Nothing happens now: collect what is new, and everything if much has stayed."""
+    if _Made.streaming or _Made.keeping:
+        return
+    young = _young()
+    if _Made.objects >= _DUE:
         _Made.objects = 0
         gc.unfreeze()
         gc.collect()
         gc.freeze()
+    elif young >= _YOUNG[0]:
+        _Made.objects += max(0, young - gc.collect())
+        gc.freeze()
+    gc.enable()
+
+
+def _young() -> int:
+    """How many objects have been made since the last quiet moment and not been freed, roughly."""
+    new, young, middle = gc.get_count()
+    return new + young * _YOUNG[0] + middle * _MIDDLE
 
 
 def end() -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from markdown_it import MarkdownIt
@@ -27,8 +28,25 @@ _PATCH_ENDS: Final = re.compile(r"\*\*\* End Patch\s*$")
 _LINE: Final = re.compile(r"L?(\d{1,6})")
 
 
+class _SharedParser(MarkdownIt):
+    """A parser for several threads, of which one parses at a time.
+
+    Its patterns for addresses are 200 kB of text: too much for each answer.
+    """
+
+    def __init__(self, config: str) -> None:
+        super().__init__(config)
+        self._lock = Lock()
+
+    def parse(self, src: str, env: Any = None) -> list[Token]:
+        with self._lock:
+            return super().parse(src, env)
+
+
 def parser(exists: Callable[[str], bool]) -> MarkdownIt:
     """A parser of Markdown that links the files it finds, and takes a bare patch for code.
+
+    Any number of threads can use it.
 
     Args:
         exists: Whether there is a file with this path.
@@ -39,7 +57,7 @@ def parser(exists: Callable[[str], bool]) -> MarkdownIt:
             if token.type == "inline" and token.children:
                 token.children = _linked(token.children, exists)
 
-    markdown = MarkdownIt("gfm-like")
+    markdown = _SharedParser("gfm-like")
     # It takes every file in Python for an address in Paraguay.
     markdown.linkify.set({"fuzzy_link": False})  # pyright: ignore[reportOptionalMemberAccess, reportUnknownMemberType]
     markdown.core.ruler.push("places", link)

@@ -9,7 +9,7 @@ shown as plain text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cached_property
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias
@@ -47,6 +47,7 @@ from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 
 if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
     from textual.widgets.markdown import MarkdownStream
 
     from midstream.agents.messages import AgentPlan, PlanStep
@@ -481,15 +482,19 @@ class ConversationPane(Widget, can_focus=True):
         text = piece.text
         if is_heavy(text):
             return Static(_words(piece), classes=f"plain{continued}", markup=False)
-        # One for each widget: it is asked for with each piece, and parses in a thread.
-        make = cache(partial(parser, self._is_file))
         # A stream begins with no text: Textual 8.2 appends to the last line of what a widget
         # was made with, not to its last block, and the earlier items of a list would go.
         shown = GrowingAnswer(
-            "" if streamed else _inert(text), open_links=False, parser_factory=make
+            "" if streamed else _inert(text),
+            open_links=False,
+            parser_factory=lambda: self._parser,
         )
         shown.set_class(bool(continued), "continued")
         return shown
+
+    @cached_property
+    def _parser(self) -> MarkdownIt:
+        return parser(self._is_file)
 
     def _is_file(self, path: str) -> bool:
         return (self._root / path).is_file()
