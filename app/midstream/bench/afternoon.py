@@ -1,7 +1,8 @@
 """An afternoon with a large model: a conversation beside the code, and four files that stream.
 
 A server of our own plays the model over a network link, so that the session treats it as a hosted
-one: questions get prose, instructions get SEARCH/REPLACE blocks for several files.
+one: questions get prose, instructions get SEARCH/REPLACE blocks for several files. A real model on
+the same processors can take its place.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from midstream.bench.figures import Figure, at_most, percentile
+from midstream.bench.figures import Figure, at_most, beside, percentile
 from midstream.bench.screen_runs import typed_times
 from midstream.bench.terminal import TerminalProgram
 from midstream.processes import resident_bytes
@@ -64,6 +65,28 @@ def afternoon(bytecode: Path, rate: float, count: int) -> list[Figure]:
     ]
 
 
+def beside_model(bytecode: Path, model: Path, count: int) -> list[Figure]:
+    """Key to terminal while a chat model on the same processors reads and answers."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with _program(bytecode, folder, "--model", str(model.resolve())) as program:
+            program.drain(10.0)  # The model's memory is arranged after some seconds.
+            program.write("i")
+            alone = typed_times(program, count, 20)
+            program.write("\x15? explain at length what each function does, with examples\r")
+            program.drain(0.5)
+            program.write("i")
+            program.drain(0.5)
+            times = typed_times(program, count, 40)
+    at = f"while {model.name} answers"
+    return [
+        beside("key to terminal, p99, before the question", percentile(alone, 99), "ms"),
+        at_most(f"key to terminal, median, {at}", median(times), "ms", 2),
+        at_most(f"key to terminal, p99, {at}", percentile(times, 99), "ms", 8),
+        at_most(f"key to terminal, longest, {at}", max(times), "ms", 50),
+    ]
+
+
 def memory(bytecode: Path, turns: int) -> list[Figure]:
     """Memory of the screen's process after so many turns, questions and edits in equal parts."""
     with _session(bytecode, 0) as (folder, program):
@@ -104,10 +127,6 @@ def _session(bytecode: Path, rate: float) -> Generator[tuple[Path, TerminalProgr
     """The program on a folder of four files, with a model that answers at ``rate``."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        work = folder / "work"
-        work.mkdir()
-        for path in FILES:
-            (work / path).write_text(_text())
         script = folder / "script.json"
         script.write_text(json.dumps(_script(rate)))
         with _served(folder, script) as url:
@@ -115,20 +134,29 @@ def _session(bytecode: Path, rate: float) -> Generator[tuple[Path, TerminalProgr
                 'endpoint = "far"\n[endpoints.far]\nkind = "custom"\nmodel = "replay"\n'
                 f'url = "{url}"\nedit_format = "search-replace"\n'
             )
-            environment = {
-                "MIDSTREAM_CONFIG": str(folder / "config.toml"),
-                "MIDSTREAM_STATE_DIR": str(folder / "state"),
-                "MIDSTREAM_THEME": "midnight",
-                "PYTHONDONTWRITEBYTECODE": "",
-                "PYTHONPYCACHEPREFIX": str(bytecode),
-            }
-            command = [sys.executable, "-m", "midstream", f"work/{FILES[0]}"]
-            with TerminalProgram(
-                command, size=_SIZE, environment=environment, folder=folder
-            ) as program:
-                program.wait_for("ready", 60)
-                program.settle()
+            with _program(bytecode, folder) as program:
                 yield folder, program
+
+
+@contextmanager
+def _program(bytecode: Path, folder: Path, *arguments: str) -> Generator[TerminalProgram]:
+    """The program, ready, on four files below ``folder`` with the settings that are there."""
+    work = folder / "work"
+    work.mkdir()
+    for path in FILES:
+        (work / path).write_text(_text())
+    environment = {
+        "MIDSTREAM_CONFIG": str(folder / "config.toml"),
+        "MIDSTREAM_STATE_DIR": str(folder / "state"),
+        "MIDSTREAM_THEME": "midnight",
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(bytecode),
+    }
+    command = [sys.executable, "-m", "midstream", f"work/{FILES[0]}", *arguments]
+    with TerminalProgram(command, size=_SIZE, environment=environment, folder=folder) as program:
+        program.wait_for("ready", 60)
+        program.settle()
+        yield program
 
 
 @contextmanager

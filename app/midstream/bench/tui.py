@@ -63,7 +63,9 @@ def run(argv: Sequence[str]) -> int:
         "--only", nargs="+", choices=_RUNS, metavar="WHAT", help=f"some of: {', '.join(_RUNS)}"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-
+    parser.add_argument(
+        "--model", type=Path, metavar="FOLDER", help="a chat model to type beside, and nothing else"
+    )
     parser.add_argument(
         "--compare", type=Path, metavar="FILE", help="an earlier output (--json) to compare with"
     )
@@ -73,8 +75,12 @@ def run(argv: Sequence[str]) -> int:
     before = _processors()
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory() as bytecode:
-        for name in wanted:
-            figures += _RUNS[name](Path(bytecode), options.quick)
+        if options.model is not None:
+            count = 40 if options.quick else 300
+            figures = afternoon.beside_model(Path(bytecode), options.model, count)
+        else:
+            for name in wanted:
+                figures += _RUNS[name](Path(bytecode), options.quick)
     busy = _busy(before, _processors())
     facts = machine_facts()
     if not options.json:

@@ -17,6 +17,8 @@ from midstream.counting import counted
 from midstream.responses.model_info import METADATA_PREFIX
 
 if TYPE_CHECKING:
+    import asyncio
+
     from midstream.responses.events import Finished, TokenUsage
     from midstream.responses.profiles import Price
 
@@ -399,7 +401,7 @@ SessionEvent = (
 )
 
 Listener = Callable[[SessionEvent], None]
-Spawn = Callable[[Coroutine[Any, Any, None]], None]
+Spawn = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 """Runs something in the background until it ends or the session is closed."""
 
 

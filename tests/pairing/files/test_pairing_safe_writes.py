@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
+import pytest
+
+from midstream.codebase import references
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from tests.helpers.pairing import Witness
@@ -105,3 +109,31 @@ async def test_uses_of_a_renamed_function_are_listed(
     await witness.until(lambda: witness.notice.startswith("`check` is still used"))
     assert witness.notice.startswith("`check` is still used in main.py:3, run.py:8.")
     assert session.status.notices[-1].action == "hunk.elsewhere"
+
+
+async def test_a_decision_ends_the_search_that_was_to_precede_it(
+    root: Path,
+    session: PairingSession,
+    model: SteppedModel,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began, ended, going = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def endless(_root: Path, _files: object, name: str, *_: object, **__: object) -> None:
+        began.set()
+        going.append(name)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            going.remove(name)
+            ended.set()
+
+    (root / "main.py").write_text("import run\n\nprint(run.check('a'))\n")
+    monkeypatch.setattr(references, "find_uses", endless)
+    await propose(session, model, BEFORE.replace("def check", "def verify"))
+    await asyncio.wait_for(began.wait(), 30)
+    began.clear()
+    assert await session.decisions.accept_rest("run.py") == 1
+    await asyncio.wait_for(ended.wait(), 30)
+    await asyncio.wait_for(began.wait(), 30)
+    assert going == ["check"], "only the search for what is left after the decision goes on"

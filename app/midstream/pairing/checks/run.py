@@ -19,11 +19,11 @@ import signal
 import time
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from midstream import processes
 from midstream.counting import counted
@@ -32,7 +32,7 @@ from midstream.edits.proposal import Overlay
 from midstream.errors import UserError
 from midstream.pairing.checks.findings import FailedPlace, FindingReader, plain
 from midstream.pairing.checks.permissions import is_permitted, permit
-from midstream.pairing.status import HunkDecided, SessionEvent, SessionStatus
+from midstream.pairing.status import HunkDecided, SessionEvent, SessionStatus, Spawn
 from midstream.resources import open_regular
 from midstream.workspace.copies import make_copy
 from midstream.workspace.paths import shown
@@ -131,7 +131,7 @@ class ProjectCheck:
         workspace: Workspace,
         hunks: HunkStore,
         status: SessionStatus,
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        spawn: Spawn,
         proposed: Proposed,
         *,
         configured: str | None,

@@ -379,6 +379,8 @@ class UndefinedNames:
         self._writers = writers
         self._spawn = spawn
         self._due: set[str] = set()
+        self._ahead: dict[str, asyncio.Task[None]] = {}
+        """Searches before a decision, by file; each takes a process and a second or more."""
         self._looking = asyncio.Lock()
         """One file at a time: each search reads every file of the folder."""
         self._absent: set[tuple[str, str]] = set()
@@ -394,13 +396,18 @@ class UndefinedNames:
             path = event.path
         elif isinstance(event, TurnFinished) and event.turn.hunks:
             path = event.turn.path
+            self._end_ahead(path)
             if not event.turn.background:
-                self._spawn(self._tell_uses_ahead(path))
+                self._ahead[path] = self._spawn(self._tell_uses_ahead(path))
         else:
             return
         if path not in self._due:
             self._due.add(path)
             self._spawn(self._look(path))
+
+    def _end_ahead(self, path: str) -> None:
+        if ahead := self._ahead.pop(path, None):
+            ahead.cancel()
 
     async def _look(self, path: str) -> None:
         await asyncio.sleep(0)
@@ -415,7 +422,10 @@ class UndefinedNames:
     async def _tell(self, path: str) -> None:
         """Tell what is missing in a file, or elsewhere because of it, if nothing in it waits."""
         proposal = self._files.get(path)
-        if proposal is None or self._is_open(proposal) or is_whole(proposal.composed()):
+        if proposal is None or self._is_open(proposal):
+            return
+        self._end_ahead(path)
+        if is_whole(proposal.composed()):
             return
         # If one half was rejected on purpose, the uses that it would have changed are no news.
         rejected = self._rejected(path)
