@@ -32,6 +32,7 @@ _WARM: Final = 10
 _READS_EVERY: Final = 5
 """Exchanges after which the user reads for a while."""
 _SIZE: Final = (160, 48)
+"""Columns and rows of the terminal."""
 _FUNCTIONS: Final = 100
 """Functions of each file."""
 _ADDRESS: Final = re.compile(r"ws://\S+")

@@ -35,6 +35,7 @@ _LINES: Final = 1_990
 _TOKENS: Final = 20 * _LINES
 """What the rewrite of the long function comes to, about."""
 _WIDE: Final = (160, 48)
+"""Columns and rows of the terminal, unless a caller says otherwise."""
 
 
 def long_function(lines: int) -> str:

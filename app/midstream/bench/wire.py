@@ -289,6 +289,7 @@ _CROWD_RATE = 4000
 """Tokens per second of the engine that a crowd shares."""
 
 _EVENT_RATES = (10_000.0, 20_000.0, 40_000.0)
+"""Tokens per second at which events are counted."""
 
 
 def _endpoint(port: int, kind: EndpointKind = "local") -> Endpoint:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 _BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Upper bounds of the buckets of a histogram, in seconds."""
 
 Labels = tuple[tuple[str, str], ...]
 

@@ -133,6 +133,7 @@ _SHADES = " .:-=+*#%@"
 _IDLE = (38, 40, 46)
 _EMBEDDING = (112, 116, 128)
 _HEAD = (222, 184, 96)
+"""Red, green and blue of PEs without an item, of the embedding and of the output head."""
 
 
 def wafer_text(

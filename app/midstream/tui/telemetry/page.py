@@ -83,6 +83,7 @@ OPENING_S: Final = 0.2
 """Seconds between two looks for a session that is still being opened."""
 WIDE: Final = (140, 36)
 MEDIUM: Final = (118, 28)
+"""Columns and rows from which the page is laid out so; the small layout needs none."""
 CONTEXTS: Final = (None, 4_096, 32_768, 131_072)
 """Contexts to simulate; ``None`` is the session's own."""
 PAGES: Final = {"small": ("wall", "wafer", "token"), "medium": ("wafer", "token"), "wide": ("",)}
