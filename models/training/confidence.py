@@ -15,9 +15,9 @@ An answer is right if it is the same program as the one that was written for its
 one that was read and found right (``texts/accepted.txt``), so a little more is right than counted.
 
 What told nothing more by folds: the lowest log-probability of a change and the first one's, the
-doubt of what is copied, how much is left out, the signs in the text (``edits.signs``), whether
-words of the request come up in the change or the region, their number, how many names are new.
-Back quotes in the request do, but only because the generator writes them; people do not.
+doubt of what is copied, how much is left out, the signs in the text (``edits.doubt.signs``),
+whether words of the request come up in the change or the region, their number, how many names are
+new. Back quotes in the request do, but only because the generator writes them; people do not.
 """
 
 from __future__ import annotations

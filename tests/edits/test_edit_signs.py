@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.edits.signs import MAX_LINES, Signs, read_signs, strangers, vanished
+from midstream.edits.doubt import signs
+from midstream.edits.doubt.judge import RewriteEvidence, judged
+from midstream.edits.doubt.rewrite import MAX_LINES
+from midstream.edits.doubt.signs import strangers, vanished
+from tests.helpers.judged import rewrite
 
 HINTED = '''\
 def pick(self, names: list[str], quiet: bool = False) -> None:
@@ -21,29 +25,35 @@ def pick(self, names: list[str], quiet: bool = False) -> None:
 '''
 
 
+def found(asked: str, before: str, after: str, path: str = "a.py") -> RewriteEvidence:
+    return judged(rewrite(asked, before, after, path=path))
+
+
 def test_hints_that_go_when_hints_are_to_come() -> None:
     after = HINTED.replace("names: list[str], quiet: bool = False) -> None", "names=False)")
-    found = read_signs("add type hints to pick", HINTED, after)
-    assert found.lost == ("type hint", "type hint", "type hint")
-    assert found.unbound == ("quiet",)
-    assert read_signs("remove the type hints", HINTED, after).lost == ()
+    seen = found("add type hints to pick", HINTED, after)
+    assert "took 3 type hints away" in seen.signs
+    assert "still uses `quiet` and no longer defines it" in seen.wrong
+    assert not signs.lost(rewrite("remove the type hints", HINTED, after))
 
 
 def test_a_docstring_and_a_decorator_that_go() -> None:
     before = f"@cached\n{HINTED}"
     after = HINTED.replace('    """Pick what is named."""\n', "")
-    assert set(read_signs("add a guard", before, after).lost) == {"docstring", "decorator"}
+    assert found("add a guard", before, after).signs[0] == "took 1 decorator and 1 docstring away"
 
 
 def test_lines_that_go_though_nobody_said_so() -> None:
+    def deleted(asked: str, after: str) -> int:
+        return signs.deleted(rewrite(asked, HINTED, after))
+
     after = "".join(HINTED.splitlines(keepends=True)[:-4])
-    found = read_signs("names is a set", HINTED, after)
-    assert found.deleted == 4
-    assert read_signs("get rid of the loop", HINTED, after).deleted == 0
+    assert found("names is a set", HINTED, after).signs == ["deleted 4 lines"]
+    assert deleted("get rid of the loop", after) == 0
     # A quoted removal does not count.
-    assert read_signs("call it `drop the rest`", HINTED, after).deleted == 4
+    assert deleted("call it `drop the rest`", after) == 4
     # Lines with others in their place are changed, not deleted.
-    assert read_signs("names is a set", HINTED, HINTED.replace("names", "things")).deleted == 0
+    assert deleted("names is a set", HINTED.replace("names", "things")) == 0
 
 
 @pytest.mark.parametrize(
@@ -57,14 +67,21 @@ def test_lines_that_go_though_nobody_said_so() -> None:
 )
 def test_names_that_no_changed_line_has(asked: str, untouched: tuple[str, ...]) -> None:
     after = HINTED.replace("            self.add(name)\n", "            self.add(label)\n")
-    assert read_signs(asked, HINTED, after).untouched == untouched
+    assert signs.untouched(rewrite(asked, HINTED, after)) == untouched
 
 
-def test_what_is_quoted_and_nowhere_to_be_found() -> None:
-    after = HINTED.replace("known", "others")
-    assert read_signs("rename `known` to `others`", HINTED, after).missing == ()
-    assert read_signs("rename `known` to `all_names`", HINTED, after).missing == ("all_names",)
-    assert read_signs("decorate it with `@cached`", HINTED, f"@cached\n{HINTED}").missing == ()
+@pytest.mark.parametrize(
+    ("asked", "after", "missing"),
+    [
+        ("rename `known` to `others`", HINTED.replace("known", "others"), ()),
+        ("rename `known` to `all_names`", HINTED.replace("known", "others"), ("all_names",)),
+        ("decorate it with `@cached`", f"@cached\n{HINTED}", ()),
+    ],
+)
+def test_what_is_quoted_and_nowhere_to_be_found(
+    asked: str, after: str, missing: tuple[str, ...]
+) -> None:
+    assert signs.missing(rewrite(asked, HINTED, after)) == missing
 
 
 @pytest.mark.parametrize(
@@ -78,30 +95,37 @@ def test_what_is_quoted_and_nowhere_to_be_found() -> None:
     ],
 )
 def test_words_that_become_names(asked: str, name: str, borrowed: tuple[str, ...]) -> None:
-    assert read_signs(asked, HINTED, HINTED.replace("pick", name)).borrowed == borrowed
+    after = HINTED.replace("pick", name)
+    assert signs.borrowed(rewrite(asked, HINTED, after)) == borrowed
 
 
-def test_what_is_no_python_any_more() -> None:
-    after = HINTED.replace("for name in self.known:", "for name in self.known")
-    assert read_signs("tidy", HINTED, after).broken
-    assert not read_signs("tidy", HINTED, after, python=False).broken
-    # Text that did not parse before cannot be broken.
-    assert not read_signs("tidy", "else:\n    pass\n", "else\n").broken
-    # An indented block is read without its indentation.
-    assert not read_signs("tidy", "    a = 1\n", "    a = 2\n").broken
+@pytest.mark.parametrize(
+    ("before", "after", "path", "broken"),
+    [
+        (HINTED, HINTED.replace("self.known:", "self.known"), "a.py", True),
+        (HINTED, HINTED.replace("self.known:", "self.known"), "a.txt", False),
+        # Text that did not parse before cannot be broken.
+        ("else:\n    pass\n", "else\n", "a.py", False),
+        # An indented block is read without its indentation.
+        ("    a = 1\n", "    a = 2\n", "a.py", False),
+    ],
+)
+def test_what_is_no_python_any_more(before: str, after: str, path: str, broken: bool) -> None:
+    assert found("tidy", before, after, path).broken == broken
 
 
-def test_counts_name_every_sign() -> None:
-    found = Signs(broken=True, deleted=3, lost=("docstring", "type hint"))
-    assert found.counts == {
-        "broken": 1,
-        "deleted": 3,
-        "unbound": 0,
-        "lost": 2,
-        "untouched": 0,
-        "missing": 0,
-        "borrowed": 0,
-    }
+def test_signs_in_words() -> None:
+    before = "def load(path: str):\n    return path\n\n\ndef save(path):\n    a = b\n    return a\n"
+    after = "def load(path):\n    return two(path)\n"
+    seen = found("add `X` in two hints for a", before, after)
+    assert seen.signs == [
+        "left out `X`",
+        "took 1 type hint away",
+        "no longer defines `save`",
+        "deleted 3 lines",
+        "took the word `two` for a name",
+        "uses `two` and does not define it",
+    ]
 
 
 LINES = st.lists(
@@ -125,32 +149,37 @@ WORDS = st.lists(
 @given(WORDS, LINES, LINES)
 def test_signs_of_any_text(asked: str, old: list[str], new: list[str]) -> None:
     before, after = ("".join(f"{line}\n" for line in lines) for lines in (old, new))
-    found = read_signs(asked, before, after)
-    assert 0 <= found.deleted <= len([line for line in old if line.strip()])
-    for name in found.untouched:
+    made = rewrite(asked, before, after)
+    assert 0 <= signs.deleted(made) <= len([line for line in old if line.strip()])
+    for name in signs.untouched(made):
         assert name in asked
         assert name in before
-    for text in found.missing:
+    for text in signs.missing(made):
         assert text in asked
         assert text not in before
-    for name in found.borrowed:
+    for name in signs.borrowed(made):
         assert name in asked
         assert name in after
         assert not re.search(rf"(?<!\w){name}(?!\w)", before)
-    assert read_signs(asked, before, before) == Signs()
+    same = found(asked, before, before)
+    assert (same.broken, same.undefined, same.gone, same.torn) == (False, [], (), ())
 
 
 def test_a_long_text_is_not_looked_at() -> None:
-    assert read_signs("x", "a\n" * (MAX_LINES + 1), "b\n") == Signs()
+    seen = found("x", "a\n" * (MAX_LINES + 1), "b = c\n")
+    assert (seen.undefined, seen.signs) == ([], ["uses `b` and `c`, which nothing defines"])
 
 
 def test_names_that_come_from_nowhere_and_functions_that_go() -> None:
     before = "def load(path):\n    return open(path)  # quick\n"
     after = 'def fetch(path):\n    return retry(open(path), "some text")\n'
-    assert strangers("make it better", "import os\n" + before, after) == ("fetch", "retry")
-    assert strangers("call it fetch, retry twice", before, after) == ()
+    assert strangers(rewrite("make it better", before, after, "import os\n" + before)) == (
+        "fetch",
+        "retry",
+    )
+    assert strangers(rewrite("call it fetch, retry twice", before, after)) == ()
     more = "from a.b import (\n    c,\n)\nimport d as e\ndef load(path):\n    return c(e, f)\n"
-    assert strangers("make it better", before, more) == ("f",)
+    assert strangers(rewrite("make it better", before, more)) == ("f",)
     assert vanished("rename path to fetch instead", before, after) == ("load",)
     assert vanished("it returns bytes", before, after) == ("load",)
     assert vanished("it should be called fetch", before, after) == ()

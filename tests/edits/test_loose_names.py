@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-
 import pytest
 
-from midstream.edits.loose_names import only_words, renamed_unasked, undefined
-from midstream.edits.slips import slips, undefined_names
+from midstream.edits.doubt.slips import slips, undefined
+from tests.helpers.judged import rewrite
 
 FILE = """\
 import os
@@ -34,11 +32,6 @@ def edited(old: str, new: str) -> str:
     return REGION.replace(old, new)
 
 
-def trees(after: str) -> tuple[ast.Module, ast.Module]:
-    before = "class Order:\n"
-    return ast.parse(before + REGION), ast.parse(before + after)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "found"),
     [
@@ -52,20 +45,26 @@ def trees(after: str) -> tuple[ast.Module, ast.Module]:
     ],
 )
 def test_names_that_nothing_defines(old: str, new: str, found: list[str]) -> None:
-    assert undefined(*trees(edited(old, new)), FILE) == found
+    assert undefined(rewrite("", REGION, edited(old, new), FILE)) == found
 
 
 def test_what_was_undefined_before_is_no_news() -> None:
-    was = ast.parse("def f():\n    return _('yes')\n")
-    now = ast.parse("def f(x):\n    return _('yes') + _('no')\n")
-    assert undefined(was, now, "def f():\n    return _('yes')\n") == []
+    before = "def f():\n    return _('yes')\n"
+    after = "def f(x):\n    return _('yes') + _('no')\n"
+    assert undefined(rewrite("", before, after)) == []
 
 
-def test_a_star_import_may_define_everything() -> None:
+@pytest.mark.parametrize(
+    ("file", "found"),
+    [
+        (f"from tools import *\n{FILE}", []),
+        (f"math_helper is broken here (\n{FILE}", []),
+        (f"this is broken (\n{FILE}", ["math_helper"]),
+    ],
+)
+def test_a_star_import_may_define_everything(file: str, found: list[str]) -> None:
     after = edited("result - discount", "math_helper(result)")
-    assert undefined(*trees(after), f"from tools import *\n{FILE}") == []
-    assert undefined(*trees(after), "math_helper is broken here (\n") == []
-    assert undefined(*trees(after), "this is broken (\n") == ["math_helper"]
+    assert undefined(rewrite("", REGION, after, file)) == found
 
 
 @pytest.mark.parametrize(
@@ -82,7 +81,9 @@ def test_a_star_import_may_define_everything() -> None:
     ],
 )
 def test_a_parameter_renamed_unasked(asked: str, old: str, new: str, found: str) -> None:
-    assert renamed_unasked(asked, *trees(edited(old, new))) == found
+    said = [f"renamed `{found}` without being asked to"] if found else []
+    slip = slips(rewrite(asked, REGION, edited(old, new), FILE))
+    assert [each for each in slip if each.startswith("renamed")] == said
 
 
 @pytest.mark.parametrize(
@@ -97,15 +98,17 @@ def test_a_parameter_renamed_unasked(asked: str, old: str, new: str, found: str)
 )
 def test_words_of_the_request_as_attributes(asked: str, new: str, found: list[str]) -> None:
     after = edited("            result", f"            {new}")
-    assert only_words(asked, *trees(after), FILE) == found
+    said = [f"took the word `{word}` for an attribute" for word in found]
+    slip = slips(rewrite(asked, REGION, after, FILE))
+    assert [each for each in slip if each.startswith("took")] == said
 
 
 def test_an_answer_is_told_what_is_wrong_with_its_names() -> None:
     after = edited("    def total(self, lines", "    @cache\n    def total(self, rows")
     after = after.replace("in lines", "in rows").replace("line.price", "self.net")
-    found = slips("cache the net sum", REGION, after, FILE)
-    assert undefined_names(REGION, after, FILE) == ["cache"]
-    assert found == [
+    made = rewrite("cache the net sum", REGION, after, FILE)
+    assert undefined(made) == ["cache"]
+    assert slips(made) == [
         "renamed `lines` without being asked to",
         "took the word `net` for an attribute",
     ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from midstream.edits.losses import losses
-from midstream.pairing.request.mentions import find_mentions
+from midstream.edits.doubt.losses import losses
+from tests.helpers.judged import rewrite
 
 RUST = "impl Board {\n    pub fn len(&self) -> usize {\n        self.scores.len()\n    }\n}\n"
 GO = "package a\n\nfunc Count(n string) error {\n\tprintln(n)\n\treturn ErrNotFound\n}\n"
@@ -14,8 +14,7 @@ PYTHON = "def get(key):\n    return load_all(key)\n\n\ndef put(key):\n    return
 
 
 def found(asked: str, before: str, after: str, path: str) -> list[str]:
-    said = [m.name for m in find_mentions(asked).sure if not m.fresh]
-    return losses(asked, said, (before, after), before.split("\n"), after.split("\n"), path)
+    return losses(rewrite(asked, before, after, path=path))
 
 
 @pytest.mark.parametrize(

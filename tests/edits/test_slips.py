@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from midstream.edits.slips import neighbours_again, nonsense, slips, slips_of_addition
+from midstream.edits.doubt.rewrite import WantedCode
+from midstream.edits.doubt.slips import neighbours_again, nonsense, slips, slips_of_addition
+from tests.helpers.judged import rewrite
 
 REPORT = """\
 def report(role, line, name):
@@ -56,7 +58,8 @@ def report(role, line, name):
 )
 def test_a_slip_is_said(asked: str, old: str, new: str, said: str) -> None:
     assert old in REPORT
-    assert any(said in slip for slip in slips(asked, REPORT, REPORT.replace(old, new, 1), REPORT))
+    found = slips(rewrite(asked, REPORT, REPORT.replace(old, new, 1)))
+    assert any(said in slip for slip in found)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +79,7 @@ def test_a_slip_is_said(asked: str, old: str, new: str, said: str) -> None:
 )
 def test_what_was_asked_for_is_no_slip(asked: str, old: str, new: str) -> None:
     count = -1 if asked.startswith("rename") else 1
-    assert slips(asked, REPORT, REPORT.replace(old, new, count), REPORT) == []
+    assert slips(rewrite(asked, REPORT, REPORT.replace(old, new, count))) == []
 
 
 CLOCK = """\
@@ -108,7 +111,8 @@ NOW = "    def now(self):\n        return 1\n"
     ],
 )
 def test_a_second_definition_of_a_name_is_said(more: str, twice: str) -> None:
-    found = slips("return milliseconds", NOW, NOW.replace("1", "1000") + more, CLOCK)
+    after = NOW.replace("1", "1000") + more
+    found = slips(rewrite("return milliseconds", NOW, after, CLOCK))
     assert [slip for slip in found if "second time" in slip] == (
         [f"defines `{twice}` a second time"] if twice else []
     )
@@ -127,15 +131,15 @@ def test_a_second_definition_of_a_name_is_said(more: str, twice: str) -> None:
 )
 def test_nonsense(asked: str, new: str, why: str) -> None:
     after = REPORT.replace("name)", new, 1)
-    found = nonsense(asked, REPORT, after, REPORT)
+    found = nonsense(rewrite(asked, REPORT, after))
     assert (why in found) if why else not found
 
 
 def test_a_decorator_named_by_a_word_is_no_nonsense() -> None:
-    assert not nonsense("cache it", REPORT, f"@cache\n{REPORT}", REPORT)
+    assert not nonsense(rewrite("cache it", REPORT, f"@cache\n{REPORT}"))
 
 
-FILE = """\
+SHOP = """\
 TAX = 0.19
 ROUNDING = 2
 
@@ -146,21 +150,25 @@ def total(items):
 
 def with_tax(items):
     return total(items) * (1 + TAX)
-""".splitlines()
+"""
+TOTAL = "def total(items):\n    return sum(items)\n"
 
 
 def test_a_whole_file_for_a_region_is_noticed() -> None:
+    def again(after: str, before: str = TOTAL) -> bool:
+        return neighbours_again(rewrite("", before, after, SHOP))
+
     changed = "def total(items):\n    return sum(item.price for item in items)\n"
-    assert not neighbours_again(FILE, 4, 6, changed)
-    behind = changed + "\n\ndef with_tax(items):\n    return total(items) * (1 + TAX)\n"
-    assert neighbours_again(FILE, 4, 6, behind)
-    assert neighbours_again(FILE, 4, 6, "TAX = 0.19\nROUNDING = 2\n\n\n" + changed)
-    assert not neighbours_again(FILE, 0, len(FILE), "\n".join(FILE)), "nothing is beside it"
+    assert not again(changed)
+    assert again(changed + "\n\ndef with_tax(items):\n    return total(items) * (1 + TAX)\n")
+    assert again("TAX = 0.19\nROUNDING = 2\n\n\n" + changed)
+    assert not again(SHOP, SHOP), "nothing is beside it"
 
 
 def test_brackets_beside_a_region_are_no_neighbours() -> None:
-    lines = ["f(", "    1,", ")", ")", "}", "]"]
-    assert not neighbours_again(lines, 0, 3, "f(\n    2,\n)\n)\n}\n]\n")
+    file = "f(\n    1,\n)\n)\n}\n]\n"
+    after = "f(\n    2,\n)\n)\n}\n]\n"
+    assert not neighbours_again(rewrite("", "f(\n    1,\n)\n", after, file))
 
 
 TESTS = "from money import parse\n\n\ndef test_one():\n    assert parse('1')\n"
@@ -182,15 +190,22 @@ TESTS = "from money import parse\n\n\ndef test_one():\n    assert parse('1')\n"
 )
 def test_tests_check_what_they_are_for(code: str, fault: str) -> None:
     after = f"{TESTS}\n\n{code}"
-    found = slips_of_addition(TESTS, after, tests=True, subject=("parse",))
+    found = slips_of_addition(rewrite("", TESTS, after), WantedCode(tests=True, subject=("parse",)))
     assert found == ([fault] if fault else [])
 
 
-def test_a_function_has_the_name_that_was_asked_for() -> None:
-    after = f"{TESTS}\n\ndef halve(x):\n    return x / 2\n"
-    assert slips_of_addition(TESTS, after, name="halve") == []
-    assert slips_of_addition(TESTS, after, name="half") == ["does not define `half`"]
-    assert slips_of_addition(TESTS, "def (", name="half") == []
+@pytest.mark.parametrize(
+    ("after", "name", "found"),
+    [
+        (f"{TESTS}\n\ndef halve(x):\n    return x / 2\n", "halve", []),
+        (f"{TESTS}\n\ndef halve(x):\n    return x / 2\n", "half", ["does not define `half`"]),
+        ("def (", "half", []),
+    ],
+)
+def test_a_function_has_the_name_that_was_asked_for(
+    after: str, name: str, found: list[str]
+) -> None:
+    assert slips_of_addition(rewrite("", TESTS, after), WantedCode(name)) == found
 
 
 @pytest.mark.parametrize(
@@ -205,5 +220,5 @@ def test_a_function_has_the_name_that_was_asked_for() -> None:
 def test_a_dict_is_no_key(key: str, fault: str) -> None:
     before = "def load(*args):\n    return known[args]\n"
     after = f"def load(*args, **kwargs):\n    return known[{key}]\n"
-    asked = "accept keyword arguments"
-    assert slips(asked, before, after, f"known = {{}}\n{before}") == ([fault] if fault else [])
+    made = rewrite("accept keyword arguments", before, after, f"known = {{}}\n{before}")
+    assert slips(made) == ([fault] if fault else [])

@@ -9,6 +9,7 @@ in the order in which text passes through them:
 - ``hunks``, ``proposal``, ``rebase``: decisions, the texts that follow from them, and moving with a
   file that changes;
 - ``matching``, ``indent``, ``locate``: finding the lines that an edit quotes;
+- ``doubt``: what speaks against a rewrite in its text;
 - ``live``, ``writing``: a reply streamed into proposals; ``apply``, ``outcome``: a whole reply
   applied to files;
 - ``request``: the edit request as text.

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from midstream.commands.edit import DiffSink, JsonSink
-from midstream.edits.signs import Signs
 from midstream.engine.types import GenerateRequest, Piece
 from midstream.errors import UserError
 from midstream.pairing.chat.plan import StepState
@@ -21,7 +20,7 @@ from midstream.pairing.request.mentions import new_names
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import Confidence, NoticeLevel
-from midstream.pairing.turn.finished import seen_in, unsure_of, way_out
+from midstream.pairing.turn.finished import unsure_of, way_out
 from midstream.responses.profiles import Profile
 from midstream.settings import Settings
 from tests.helpers.copyist import write_copyist
@@ -499,20 +498,9 @@ def test_a_server_that_says_nothing() -> None:
     assert not Confidence(0.5, 0.5).unsure
 
 
-def test_signs_in_words() -> None:
-    every = Signs(True, 1, ("quiet",), ("type hint", "type hint"), ("a", "b"), ("X",), ("two",))
-    assert seen_in(every) == [
-        "wrote invalid Python",
-        "left out `X`",
-        "took 2 type hints away",
-        "still uses `quiet` and no longer defines it",
-        "deleted 1 line",
-        "did not change `a` and `b`",
-        "took the word `two` for a name",
-    ]
-    assert "it wrote invalid Python and left out `X`." in unsure_of(
-        "m", seen_in(every), way_out(())
-    )
+def test_doubt_in_words() -> None:
+    seen = ["wrote invalid Python", "left out `X`", "deleted 1 line"]
+    assert "it wrote invalid Python and left out `X`." in unsure_of("m", seen, way_out(()))
     assert "m was not sure of this change while writing it" in unsure_of("m", [], way_out(()))
     assert unsure_of("m", [], way_out(()), "its change of a.py").startswith(
         "m was not sure of its change of a.py while"

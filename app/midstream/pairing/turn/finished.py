@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from midstream.code.outline import outline
 from midstream.code.syntax import is_python
 from midstream.edits.documents import join_lines
+from midstream.edits.doubt.wording import joined, one_of, quoted
 from midstream.edits.events import FileOp
 from midstream.edits.outcome import FailureReason
 from midstream.edits.proposal import Overlay
@@ -23,8 +24,8 @@ from midstream.pairing.turn.checks import look_at, newly_broken, tell_unread
 from midstream.pairing.turn.modes import FollowUp
 
 if TYPE_CHECKING:
+    from midstream.edits.doubt.rewrite import JudgedRewrite
     from midstream.edits.hunks import Hunk
-    from midstream.edits.signs import Signs
     from midstream.pairing.files.open import OpenFiles
     from midstream.pairing.models.server import ServerLink
     from midstream.pairing.request.effort import Effort
@@ -47,59 +48,6 @@ _LAST_KINDS: Final = (FollowUpKind.UNCHANGED, FollowUpKind.CHECKS)
 back."""
 MAX_MENDINGS: Final = 1
 """How often the model is asked again for edits of one instruction that did not match."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Wish:
-    """What a rewrite is compared with.
-
-    Attributes:
-        said: The instruction that it answers.
-        all_said: The same with those that the kept part of it answers.
-        before: The lines that the instruction is about, each ended by a newline.
-        file: The same lines as the file has them.
-    """
-
-    said: str
-    all_said: str
-    before: str
-    file: str
-
-    @classmethod
-    def of(cls, answer: Answer, region: RegionMode) -> _Wish:
-        """The wish behind an answer.
-
-        An instruction may be about the file or about what was proposed for it: the text and the
-        words must belong to the same one.
-        """
-        conversation = answer.exchange.conversation
-        file = "".join(f"{line}\n" for line in region.old_lines)
-        if answer.in_full:
-            return cls(answer.in_full, answer.in_full, file, file)
-        if region.before is not None and region.before != file:
-            said = conversation.instruction or answer.turn.instruction
-            return cls(said, said, region.before, file)
-        said = answer.turn.instruction
-        if answer.turn.follows is FollowUpKind.RENAME:
-            said = conversation.instruction
-        if answer.turn.follows is FollowUpKind.REDIRECT:
-            all_said = "\n".join((*conversation.instructions[:-1], said))
-            return cls(said, all_said, file, file)
-        return cls(said, said, file, file)
-
-    def signs(self, after: str, *, python: bool) -> Signs:
-        """What speaks against a rewrite."""
-        from midstream.edits.signs import read_signs
-
-        signs = read_signs(self.said, self.before, after, python=python)
-        if self.before != self.file:
-            whole = read_signs(self.said, self.file, after, python=python)
-            signs = replace(signs, broken=whole.broken, unbound=whole.unbound)
-        if self.all_said != self.said:  # A change that was wished for before is no fault.
-            every = read_signs(self.all_said, self.before, after, python=python)
-            borrowed = tuple(name for name in signs.borrowed if name in every.borrowed)
-            signs = replace(signs, deleted=every.deleted, lost=every.lost, borrowed=borrowed)
-        return signs
 
 
 class Reviewer:
@@ -357,90 +305,114 @@ def tell_doubt(
         lost: Its imports that lead nowhere.
         aloud: Whether a notice is posted; the turn is marked either way.
     """
-    from midstream.edits.signs import Signs, overwritten, strangers, vanished
-
-    confidence, turn = answer.confidence.get(answer.text), answer.turn
-    region = answer.region
+    turn, region, action = answer.turn, answer.region, ""
     if region is None:
-        if emptied := _emptied(answer):
-            turn.unsure = f"The answer empties {', '.join(emptied)}. Look closely."
-            turn.doubted = tuple(answer.hunk_ids)
-            status.warn(turn.unsure)
-        return
-    new_text = region.new_text
-    if turn.unsure:  # It was doubtful before it was written.
-        turn.doubted = tuple(answer.hunk_ids)
-        status.warn(turn.unsure)
-        return
-    wish = _Wish.of(answer, region)
-    before, python = wish.before, is_python(turn.path)
-    signs = wish.signs(new_text, python=python)
-    # The kept lines and the lines after them answer two different instructions.
-    torn = () if turn.redirected_from is None else signs.unbound
-    grave = Signs(unbound=() if torn else signs.unbound)
-    wrong = [] if answer.given is not None else [*seen_in(grave), *_slips(answer, region, wish)]
+        emptied = ", ".join(_emptied(answer))
+        said, aloud = f"The answer empties {emptied}. Look closely." if emptied else "", True
+    elif turn.unsure:  # It was doubtful before it was written.
+        said, aloud = turn.unsure, True
+    else:
+        said, action = _doubt(answer, region, server, lost)
+    if said:
+        turn.unsure, turn.doubted = said, tuple(answer.hunk_ids)
+        if aloud:
+            status.warn(said, action)
+
+
+def _doubt(
+    answer: Answer, region: RegionMode, server: ServerLink, lost: Sequence[str]
+) -> tuple[str, str]:
+    """What is told about a rewrite that is in doubt, and the action that it is told with."""
+    from midstream.edits.doubt.judge import judged
+
+    turn, confidence = answer.turn, answer.confidence.get(answer.text)
+    rewrite = _judged_rewrite(answer, region)
+    found = judged(rewrite)
+    by_model = answer.given is None
+    wrong = [*found.wrong] if by_model else []
+    gone, twice, torn = found.gone, found.overwritten, found.torn
+    ignored, unsure = list[str](), False
     if lost:
-        wrong.append(f"imports {_quoted(lost)}, which the project does not have")
-    loose = _undefined(answer, region, wish.file)
+        wrong.append(f"imports {quoted(lost)}, which the project does not have")
     if confidence is None:
-        if python and (gone := vanished(wish.all_said, before, new_text)):
-            wrong.append(f"no longer defines {_quoted(gone)}")
-        if wrong:
-            out = way_out(server.others, implied=turn.implied)
-            what = f"it {joined(wrong[:MAX_SIGNS])}"
-            turn.unsure = elsewise(server.name_or_the_model, what, out)
-            turn.doubted = tuple(answer.hunk_ids)
-            if aloud:
-                status.warn(turn.unsure, LARGER_MODEL)
-        elif loose:
-            _tell_undefined(answer, loose, status, aloud=aloud)
-        return
-    wrong = [*seen_in(Signs(broken=signs.broken)), *wrong]
-    turn.confidence = round(confidence.probability, 3)
-    unsure = confidence.unsure and not is_renamed(wish.said, before, new_text)
-    wrote = frozenset(re.findall(r"\w+", new_text))
-    ignored = [n for n in new_names(wish.said) if n.rpartition(".")[2] not in wrote]
-    gone = vanished(wish.all_said, before, new_text) if python else ()
-    twice = overwritten(before, new_text) if python else ()
-    if not (unsure or ignored or gone or twice or torn or wrong):
-        if loose:
-            _tell_undefined(answer, loose, status, aloud=aloud)
-        return
-    odd = ()
-    if python and not signs.broken and not loose:
-        file = "\n".join(region.proposal.base.lines)
-        odd = strangers(wish.all_said, file, new_text)
-    rest = replace(signs, broken=False, unbound=torn)
-    seen = [*wrong, *seen_in(rest, gone, odd)]
-    if loose:
-        seen.append(f"uses {_quoted(loose)} and does not define {_them(loose)}")
-    if twice:
-        seen.append(f"made {_quoted(twice)} a parameter, which the function assigns")
-    out = way_out(server.others, implied=turn.implied)
-    about = f"its change of {turn.path}" if turn.background else "this change"
+        wrong += [f"no longer defines {quoted(gone)}"] if gone else []
+        gone = twice = torn = ()
+    else:
+        turn.confidence = round(confidence.probability, 3)
+        if found.broken:
+            wrong.insert(0, "wrote invalid Python")
+        unsure = confidence.unsure and not is_renamed(rewrite.said, rewrite.before, rewrite.after)
+        wrote = frozenset(re.findall(r"\w+", rewrite.after))
+        ignored = [n for n in new_names(rewrite.said) if n.rpartition(".")[2] not in wrote]
+    model, out = server.name_or_the_model, way_out(server.others, implied=turn.implied)
     if ignored:
-        are = "is" if len(ignored[:2]) == 1 else "are"
-        what = f"{_quoted(ignored)} {are} nowhere in its answer"
-        turn.unsure = elsewise(server.name_or_the_model, what, out)
-    elif twice and not gone and not unsure:
-        turn.unsure = (
-            f"{_quoted(twice)} is a parameter now, and the function assigns a variable of that "
+        are = one_of(ignored, "is", "are")
+        said = elsewise(model, f"{quoted(ignored)} {are} nowhere in its answer", out)
+    elif unsure:
+        about = f"its change of {turn.path}" if turn.background else "this change"
+        said = unsure_of(model, [*wrong, *found.signs], out, about)
+    elif gone:
+        said = elsewise(model, f"it no longer defines {quoted(gone)}", out)
+    elif twice:
+        said = (
+            f"{quoted(twice)} is a parameter now, and the function assigns a variable of that "
             "name, too. Look closely."
         )
-    elif torn and not gone and not unsure:
-        are = "is" if len(torn[:2]) == 1 else "are"
-        turn.unsure = (
-            f"What was kept and what came after the redirect do not fit: {_quoted(torn)} {are} "
-            f"still used and no longer defined. Look closely, {out}"
+    elif torn:
+        said = (
+            f"What was kept and what came after the redirect do not fit: {quoted(torn)} "
+            f"{one_of(torn, 'is', 'are')} still used and no longer defined. Look closely, {out}"
         )
-    elif not unsure:
-        what = f"it no longer defines {_quoted(gone)}" if gone else f"it {joined(wrong[:2])}"
-        turn.unsure = elsewise(server.name_or_the_model, what, out)
+    elif wrong:
+        said = elsewise(model, f"it {joined(wrong[:MAX_SIGNS])}", out)
+    elif found.undefined and by_model:
+        are, them = one_of(found.undefined, "is", "are"), one_of(found.undefined, "it", "them")
+        names = f"{quoted(found.undefined)} {are} neither defined nor imported in {turn.path}"
+        return f"{names}. Add {them}, or ask for that next.", ""
     else:
-        turn.unsure = unsure_of(server.name_or_the_model, seen, out, about)
-    turn.doubted = tuple(answer.hunk_ids)
-    if aloud:
-        status.warn(turn.unsure, LARGER_MODEL)
+        return "", ""
+    return said, LARGER_MODEL
+
+
+def _judged_rewrite(answer: Answer, region: RegionMode) -> JudgedRewrite:
+    """The rewrite of an answer, and what it answers.
+
+    An instruction may be about the file or about what was proposed for it: the text and the words
+    must belong to the same one.
+    """
+    from midstream.edits.doubt.rewrite import JudgedRewrite, WantedCode
+
+    turn, conversation = answer.turn, answer.exchange.conversation
+    before = own = join_lines(region.old_lines)
+    said = all_said = turn.instruction
+    if answer.in_full:
+        said = all_said = answer.in_full
+    elif region.before is not None and region.before != own:
+        said = all_said = conversation.instruction or turn.instruction
+        before = region.before
+    elif turn.follows is FollowUpKind.RENAME:
+        said = all_said = conversation.instruction
+    elif turn.follows is FollowUpKind.REDIRECT:
+        all_said = "\n".join((*conversation.instructions[:-1], said))
+    wanted, addition = None, region.addition
+    if isinstance(addition, FileAddition):
+        new = ("", False) if addition.new is None else (addition.new.name, addition.new.tests)
+        wanted = WantedCode(*new, addition.known)
+    return JudgedRewrite(
+        said,
+        before,
+        region.new_text,
+        turn.path,
+        region.proposal.base.lines,
+        region.segment.start,
+        region.segment.stop,
+        region.segment.new_lines,
+        all_said,
+        torn=turn.redirected_from is not None,
+        names=[m.name for m in find_mentions(said).sure if not m.fresh],
+        adds=addition is not None,
+        wanted=wanted,
+    )
 
 
 def _emptied(answer: Answer) -> list[str]:
@@ -457,66 +429,14 @@ def _emptied(answer: Answer) -> list[str]:
     ]
 
 
-def _slips(answer: Answer, region: RegionMode, wish: _Wish) -> list[str]:
-    """What is wrong with a rewrite whatever the model's confidence, see ``edits.slips``."""
-    from midstream.edits.losses import losses
-    from midstream.edits.slips import neighbours_again, slips, slips_of_addition
-
-    found: list[str] = []
-    lines, segment, new_text = region.proposal.base.lines, region.segment, region.new_text
-    if region.addition is None and neighbours_again(lines, segment.start, segment.stop, new_text):
-        found.append("wrote the lines around the region again, which are in the file already")
-    if region.addition is None:
-        # As they are proposed: models leave the margin of a method out.
-        after = [*lines[: segment.start], *segment.new_lines, *lines[segment.stop :]]
-        said = [m.name for m in find_mentions(wish.said).sure if not m.fresh]
-        before = [*lines[: segment.start], *wish.before.split("\n")[:-1], *lines[segment.stop :]]
-        texts = wish.before, new_text
-        found += losses(wish.said, said, texts, before, after, answer.turn.path)
-    if not is_python(answer.turn.path):
-        return found
-    if isinstance(region.addition, FileAddition):  # It changes nothing that is there.
-        new = region.addition.new
-        name, tests = ("", False) if new is None else (new.name, new.tests)
-        known = region.addition.known
-        return slips_of_addition(wish.before, new_text, name=name, tests=tests, subject=known)
-    return [*found, *slips(wish.said, wish.before, new_text, "\n".join(lines))]
-
-
-def _undefined(answer: Answer, region: RegionMode, before: str) -> list[str]:
-    """The names that a rewrite uses and nothing in the file defines."""
-    from midstream.edits.slips import undefined_names
-
-    if answer.given is not None or not is_python(answer.turn.path):
-        return []
-    return undefined_names(before, region.new_text, "\n".join(region.proposal.base.lines))
-
-
-def _tell_undefined(
-    answer: Answer, names: Sequence[str], status: SessionStatus, *, aloud: bool
-) -> None:
-    """Flag an answer that is fine but for names that the file does not have yet."""
-    turn = answer.turn
-    are = "is" if len(names[:2]) == 1 else "are"
-    turn.unsure = (
-        f"{_quoted(names)} {are} neither defined nor imported in {turn.path}. Add "
-        f"{_them(names)}, or ask for that next."
-    )
-    turn.doubted = tuple(answer.hunk_ids)
-    if aloud:
-        status.warn(turn.unsure)
-
-
 def _withheld(answer: Answer, server: ServerLink, status: SessionStatus) -> bool:
     """Take an answer back that is nonsense, and say so; not if part of it is decided."""
-    from midstream.edits.slips import nonsense
+    from midstream.edits.doubt.slips import nonsense
 
     region, turn = answer.region, answer.turn
     if region is None or answer.given is not None or not is_python(turn.path):
         return False
-    known = "\n".join(region.proposal.base.lines)
-    wish = _Wish.of(answer, region)
-    why = nonsense(wish.said, wish.before, region.new_text, known)
+    why = nonsense(_judged_rewrite(answer, region))
     if not why or not region.withdraw(answer.reply):
         return False
     out = way_out(server.others, implied=turn.implied)
@@ -576,58 +496,5 @@ def unchanged(model: str, what: str, out: str) -> str:
     )
 
 
-def seen_in(signs: Signs, gone: Sequence[str] = (), odd: Sequence[str] = ()) -> list[str]:
-    """Evidence against a rewrite, as sentences without their subject "it", worst first.
-
-    Args:
-        signs: What its lines show.
-        gone: Functions that it no longer defines and the instruction does not mention.
-        odd: Names that neither the file nor the instruction has.
-    """
-    found: list[str] = []
-    if signs.broken:
-        found.append("wrote invalid Python")
-    if signs.missing:
-        found.append(f"left out {_quoted(signs.missing)}")
-    if signs.lost:
-        found.append(f"took {_counted(signs.lost)} away")
-    if signs.unbound:
-        them = _them(signs.unbound)
-        found.append(f"still uses {_quoted(signs.unbound)} and no longer defines {them}")
-    if gone:
-        found.append(f"no longer defines {_quoted(gone)}")
-    if odd:
-        found.append(f"uses {_quoted(odd)}, which nothing defines")
-    if signs.deleted:
-        found.append(f"deleted {signs.deleted} line{'s' * (signs.deleted != 1)}")
-    if signs.untouched:
-        found.append(f"did not change {_quoted(signs.untouched)}")
-    if signs.borrowed:
-        one = len(signs.borrowed) == 1
-        found.append(
-            f"took the word{'' if one else 's'} {_quoted(signs.borrowed)} for "
-            f"{'a name' if one else 'names'}"
-        )
-    return found
-
-
 def _as_before(what: str) -> str:
     return "as they are" if what.startswith("lines ") else "as it is"
-
-
-def joined(parts: Sequence[str]) -> str:
-    """Parts with commas and one ``and``."""
-    return " and ".join((", ".join(parts[:-1]), parts[-1])) if len(parts) > 1 else parts[0]
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return joined([f"`{name}`" for name in names[:2]])
-
-
-def _them(names: Sequence[str]) -> str:
-    return "it" if len(names[:2]) == 1 else "them"
-
-
-def _counted(kinds: Sequence[str]) -> str:
-    counts = {kind: kinds.count(kind) for kind in kinds}
-    return joined([f"{n} {kind}{'s' * (n != 1)}" for kind, n in counts.items()])

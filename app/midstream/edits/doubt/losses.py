@@ -1,19 +1,19 @@
 """What a rewrite loses in any language: definitions, names that the request speaks of, a value.
 
-Each is a reason to flag an answer by itself, as the slips of Python are (``edits.slips``).
+Each is a reason to flag an answer by itself, as the slips of Python are.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from keyword import iskeyword
 from typing import Final
 
 from midstream.code.outline import PARSED_LINES, Definition, outline
-from midstream.code.syntax import is_python
-from midstream.edits.lcs import equal_blocks
-from midstream.edits.signs import asks_for_removal, vanished
+from midstream.edits.doubt.rewrite import JudgedRewrite
+from midstream.edits.doubt.signs import asks_for_removal, vanished
+from midstream.edits.lcs import line_edits
 
 _RENAMES: Final = re.compile(
     r"\b(?:renam|call(?:ed)?\b|named\b|name (?:it|this|that|them)\b|turn|convert|replac|split"
@@ -38,31 +38,19 @@ _LEAVES: Final = re.compile(
 )
 
 
-def losses(
-    instruction: str,
-    said: Collection[str],
-    region: tuple[str, str],
-    before: Sequence[str],
-    after: Sequence[str],
-    path: str,
-) -> list[str]:
-    """What speaks against a rewrite, as sentences without their subject "it".
-
-    Args:
-        instruction: The instruction, in words.
-        said: The names in it that are certainly names of code.
-        region: The lines that were rewritten, and the rewrite.
-        before: The file as it was.
-        after: The file with the rewrite.
-        path: Its name.
-    """
+def losses(rewrite: JudgedRewrite) -> list[str]:
+    """What speaks against a rewrite, as sentences without their subject "it"."""
+    instruction, path = rewrite.said, rewrite.path
+    region = rewrite.before, rewrite.after
+    before = rewrite.around(rewrite.before.split("\n")[:-1])
+    after = rewrite.around(rewrite.proposed)
     if max(len(before), len(after)) > PARSED_LINES:
         return []
     old, new = (_by_name(lines, path) for lines in (before, after))
     found: list[str] = []
     gone = [name for name in old if name not in new]
     come = [name for name in new if name not in old]
-    if is_python(path) and vanished(instruction, *region):
+    if rewrite.python and vanished(instruction, *region):
         gone = []  # It is said anyway.
     if gone and not _RENAMES.search(instruction):
         if len(gone) == len(come) == 1:
@@ -71,7 +59,7 @@ def losses(
             found.append(f"no longer defines `{gone[0]}`")
     if not _TAKES_AWAY.search(instruction):
         words = [set(re.findall(r"\w+", text)) for text in region]
-        lost = (name for name in said if name.rpartition(".")[2] in words[0] - words[1])
+        lost = (name for name in rewrite.names if name.rpartition(".")[2] in words[0] - words[1])
         if name := next(lost, ""):
             found.append(f"took `{name}` away, which the request speaks of")
         elif not asks_for_removal(instruction) and (name := _only_less(*region)):
@@ -96,14 +84,12 @@ def _only_less(before: str, after: str) -> str:
     kept = _TOKEN.findall("\n".join(new))
     if not all(token in rest for token in kept):  # Each is looked for behind the one before.
         return ""
-    a = b = 0
-    for first, second, size in (*equal_blocks(old, new), (len(old), len(new), 0)):
-        if first - a == second - b:
-            text = "\n".join(old[a:first])
-            lost = set(_TOKEN.findall(text)).difference(kept, _GIVEN.findall(text))
-            if name := next((n for n in sorted(lost) if n.isidentifier() and not iskeyword(n)), ""):
-                return name
-        a, b = first + size, second + size
+    for edit in line_edits(old, new):
+        text = "\n".join(old[edit.start : edit.stop])
+        lost = set(_TOKEN.findall(text)).difference(kept, _GIVEN.findall(text))
+        name = next((n for n in sorted(lost) if n.isidentifier() and not iskeyword(n)), "")
+        if name and len(edit.lines) == edit.stop - edit.start:
+            return name
     return ""
 
 
