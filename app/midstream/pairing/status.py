@@ -9,9 +9,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from midstream.counting import counted
 from midstream.responses.model_info import METADATA_PREFIX
@@ -99,8 +101,7 @@ _CORRECTIVE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Confidence:
+class Confidence(Struct, frozen=True):
     """How sure a model was of an answer.
 
     Attributes:
@@ -128,8 +129,7 @@ class Confidence:
             return None
 
 
-@dataclass(slots=True)
-class Turn:
+class Turn(Struct):
     """One instruction and what became of it.
 
     Attributes:
@@ -239,8 +239,7 @@ class NoticeLevel(StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Struct, frozen=True):
     """A message for the user.
 
     Attributes:
@@ -258,122 +257,107 @@ class Notice:
     discloses: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _FileEvent:
+class _FileEvent(Struct, frozen=True):
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class _HunkEvent:
+class _HunkEvent(Struct, frozen=True):
     path: str
     hunk_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class _TurnEvent:
+class _TurnEvent(Struct, frozen=True):
     turn: Turn
 
 
-@dataclass(frozen=True, slots=True)
-class StateChanged:
+class StateChanged(Struct, frozen=True):
     """The session's state is now ``state``."""
 
     state: SessionState
 
 
-class FileOpened(_FileEvent):
+class FileOpened(_FileEvent, frozen=True):
     """A file was opened."""
 
 
-class FileWritten(_FileEvent):
+class FileWritten(_FileEvent, frozen=True):
     """The session wrote a file."""
 
 
-class FileChangedOnDisk(_FileEvent):
+class FileChangedOnDisk(_FileEvent, frozen=True):
     """Another program changed a file; the proposal has been moved onto the new text."""
 
 
-class FileFolded(_FileEvent):
+class FileFolded(_FileEvent, frozen=True):
     """What was accepted in a file has become part of its base: its rows have other places."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalHunksAdded:
+class ExternalHunksAdded(Struct, frozen=True):
     """Another program changed a file, or asks whether it may: these hunks wait for decisions."""
 
     path: str
     hunk_ids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FilesTouched:
+class FilesTouched(Struct, frozen=True):
     """Another program created, changed or deleted files of the folder, open or not."""
 
     paths: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class AgentWaits:
+class AgentWaits(Struct, frozen=True):
     """An agent waits for the decision about an edit, or no longer waits."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewSwitched:
+class ReviewSwitched(Struct, frozen=True):
     """The review of other programs' changes was turned on or off."""
 
     on: bool
 
 
-class TurnStarted(_TurnEvent):
+class TurnStarted(_TurnEvent, frozen=True):
     """An instruction was sent to the model."""
 
 
-class TurnFinished(_TurnEvent):
+class TurnFinished(_TurnEvent, frozen=True):
     """A turn ended: see its ``status`` and ``error``."""
 
 
-class HunkSettled(_HunkEvent):
+class HunkSettled(_HunkEvent, frozen=True):
     """A hunk of an answer is complete and can be decided."""
 
 
-class HunkDecided(_HunkEvent):
+class HunkDecided(_HunkEvent, frozen=True):
     """A hunk's decision changed: accepted, rejected, undone, redone, or lost to a conflict."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoticePosted:
+class NoticePosted(Struct, frozen=True):
     """A notice was posted; it is also the last of ``SessionStatus.notices``."""
 
     notice: Notice
 
 
-@dataclass(frozen=True, slots=True)
-class RepoChanged:
+class RepoChanged(Struct, frozen=True):
     """The state of the repository has changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class WatchingChanged:
+class WatchingChanged(Struct, frozen=True):
     """Changes by other programs are noticed from now on, or in another way, or no more."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationHeard:
+class ConversationHeard(Struct, frozen=True):
     """Something was said, done or asked in a conversation, or one has begun or ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionAnswered:
+class QuestionAnswered(Struct, frozen=True):
     """The model has answered a question, or will not."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopRequested:
+class StopRequested(Struct, frozen=True):
     """The user stops the model; background tasks end as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class BackgroundDone:
+class BackgroundDone(Struct, frozen=True):
     """No background task is left."""
 
 
@@ -511,8 +495,7 @@ def marked(figure: str, *, estimated: bool) -> str:
     return f"~{figure}" if estimated else figure
 
 
-@dataclass(frozen=True, slots=True)
-class PromptReading:
+class PromptReading(Struct, frozen=True):
     """How far the server is with reading a prompt.
 
     Attributes:
@@ -531,8 +514,7 @@ class PromptReading:
         return f"{shown_tokens(self.tokens)} of {shown_tokens(self.total)} tokens{left}"
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """Counts and times of one answer or a sum of answers, as reported by the server.
 
     For telemetry, never for decisions.  Only Midstream's own server reports more than token counts;
@@ -589,7 +571,7 @@ class Cost:
 
     def __add__(self, other: Cost) -> Cost:
         """The sum; a value that only one side has is kept."""
-        pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
+        pairs = zip(astuple(self), astuple(other), strict=True)
         return Cost(*(b if a is None else a if b is None else a + b for a, b in pairs))
 
     @property
