@@ -301,18 +301,15 @@ def _is_stub(function: Function) -> bool:
 
 def _no_types(was: Function | None, now: Function, names: frozenset[str]) -> list[str]:
     """Annotations that a rewrite brings and that are no types."""
-    old = {name: _text(arg.annotation) for name, arg in _arguments(was).items()}
-    parameters = _arguments(now)
-    found: list[str] = []
-    for name, arg in parameters.items():
-        note = arg.annotation
-        if note is not None and _text(note) != old.get(name) and _no_type(note, parameters, names):
-            found.append(_text(note))
-    returns = now.returns
-    before = "" if was is None else _text(was.returns)
-    if returns is not None and _text(returns) != before and _no_type(returns, parameters, names):
-        found.append(_text(returns))
-    return found
+    arguments = _arguments(now)
+    had = {name: arg.annotation for name, arg in _arguments(was).items()}
+    notes = [(arg.annotation, had.get(name)) for name, arg in arguments.items()]
+    notes.append((now.returns, None if was is None else was.returns))
+    return [
+        _text(note)
+        for note, old in notes
+        if note is not None and _text(note) != _text(old) and _no_type(note, arguments, names)
+    ]
 
 
 def _no_type(note: ast.expr, parameters: Collection[str], names: frozenset[str]) -> bool:

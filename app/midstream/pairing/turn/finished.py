@@ -124,14 +124,8 @@ class Reviewer:
         if region is None or answer.given is not None or not is_python(path):
             return []
         base = region.proposal.base.lines
-        before = join_lines(base)
-        after = "".join(
-            (
-                join_lines(base[: region.segment.start]),
-                region.new_text,
-                join_lines(base[region.segment.stop :]),
-            )
-        )
+        before, start, stop = join_lines(base), region.segment.start, region.segment.stop
+        after = join_lines(base[:start]) + region.new_text + join_lines(base[stop:])
         root, files = workspace.root, workspace.files
         return await asyncio.to_thread(lost_imports, root, files, path, before, after)
 
