@@ -99,3 +99,29 @@ async def test_tests_that_were_left_out_stand_in_the_empty_field(
             await stage.until(lambda: stage.session.status.state == "ready", "ready")
             await stage.pilot.pause()
             assert stage.composer.text == (draft or "write a test for Steps.total")
+
+
+async def test_the_next_of_several_functions_stands_in_the_empty_field(tmp_path: Path) -> None:
+    load, save = ("def load(path):\n    return path\n", "def save(path):\n    return path\n")
+    root = make_repo(tmp_path / "work", {"store.py": f"{load}\n\n{save}"})
+    hosted = Hosted()
+    async with hosted.running() as url:
+        app = MidstreamApp(root, replace(hosted.settings(url, "region"), journal=False))
+        async with ready(app) as stage:
+            await stage.open("store.py")
+            await stage.press("i")
+            stage.composer.put("make load and save return None")
+            title = stage.composer.title
+            await stage.until(
+                lambda: "load, lines 1-2, then save" in title.render().plain, "the title"
+            )
+            await stage.press("enter")
+            hosted.say("```python\ndef load(path):\n    return None\n```\n")
+            hosted.end()
+            await stage.until(lambda: "Not asked for yet: save" in stage.notice, "the end")
+            await stage.until(lambda: stage.session.status.state == "ready", "ready")
+            await stage.pilot.pause()
+            assert stage.composer.text == "make save return None"
+            assert stage.session.turns[-1].instruction == "make load and save return None"
+            assert "make load return None" in str(hosted.creates)
+            assert "make load and save" not in str(hosted.creates)

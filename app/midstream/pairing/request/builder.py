@@ -448,7 +448,7 @@ class RequestBuilder:
                 f"model takes {longest} at a time; decide them first or name a smaller part."
             )
         if model.is_edit_model and not question.background:
-            _check_absent(question.text, region)
+            _check_absent(scope.asked or question.text, region)
         told = without_files(scope.said) if model.is_edit_model else scope.asked or question.text
         asked = as_proposed(question.asked or told, base.lines[start:stop], region.split("\n")[:-1])
         asked = self.with_rejections(asked, proposal.path, (start, stop))

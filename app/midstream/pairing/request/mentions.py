@@ -67,10 +67,11 @@ class Mention:
 
 _NAME = r"[^\W\d]\w*(?:(?:\.|::|#)[^\W\d]\w*)*"
 """A name with the joints of all languages: ``Cart.add``, ``Cart::add``, ``Cart#add``."""
-_TOKEN = re.compile(
+NAMED = re.compile(
     rf"`(?P<ticks>{_NAME})(?:\(\))?`|(?P<call>{_NAME})\(\)"
     rf"|(?<!\w)(?P<quote>[\"'])(?P<quoted>{_NAME})(?P=quote)|(?P<bare>{_NAME})"
 )
+"""A word that may be a name, with the marks around it; see ``name_of``."""
 _SHAPED = re.compile(r"_|\d|\w\.\w|[a-z][A-Z]|^[A-Z][a-z]+[A-Z]|^__")
 _PLACE = frozenset({"in", "inside", "within", "of", "function", "method", "class", "def"})
 _GIVING = frozenset({"add", "append", "apply", "attach", "give", "put", "write"})
@@ -163,9 +164,9 @@ def find_mentions(instruction: str) -> Mentions:
     called = {_dotted(match["new"]) for match in _CALL.finditer(instruction)}
     found: dict[str, Mention] = {}
     words: list[str] = []
-    for match in _TOKEN.finditer(instruction):
+    for match in NAMED.finditer(instruction):
         marked = match["ticks"] or match["call"] or match["quoted"]
-        name = _dotted(marked or match["bare"])
+        name = name_of(match)
         before = [word for word in words if word not in _LINKS]
         previous = words[-1] if words else ""
         words.append(name.lower())
@@ -209,6 +210,11 @@ def find_mentions(instruction: str) -> Mentions:
         if known is None or (mention.sureness, mention.place) > (known.sureness, known.place):
             found[name] = mention
     return Mentions(tuple(found.values()), _dotted(rename["old"]) if rename else None)
+
+
+def name_of(match: re.Match[str]) -> str:
+    """The dotted name that ``NAMED`` has found."""
+    return _dotted(match[match.lastgroup or 0])
 
 
 def _dotted(name: str) -> str:

@@ -32,6 +32,7 @@ from midstream.pairing.request.new_code import (
 )
 from midstream.pairing.request.prompts import language_of
 from midstream.pairing.request.question import Question
+from midstream.pairing.request.several import first_of_several
 from midstream.pairing.request.subject import Subject, find_subject
 from midstream.pairing.request.target import (
     Candidate,
@@ -71,6 +72,7 @@ class Scope:
         subject: The code that new tests are for.
         asked: The part of the instruction that is carried out, ``""`` for all of it.
         later: The rest, in words.
+        then: The instruction for the rest, ``""`` where that is known only afterwards.
     """
 
     proposal: FileProposal
@@ -84,6 +86,7 @@ class Scope:
     subject: Subject | None = None
     asked: str = ""
     later: str = ""
+    then: str = ""
 
     @property
     def place(self) -> str:
@@ -221,11 +224,17 @@ class ScopeFinder:
             scope = await self._for_new_code(question, home[1], proposal)
             if scope is not None:
                 return scope
+        wanted = model.edit_format if question.known is None else question.known_format
+        parts = None
+        if wanted in ("region", "auto") and question.selection is None and question.known is None:
+            outlined = await asyncio.to_thread(outline, base.lines, proposal.path)
+            parts = first_of_several(question.text, outlined)
+        if parts is not None:
+            question = replace(question, text=parts.asked)
         said = await self.with_at_paths(question)
         mentioned = await self.mentioned(said)
         mentions = find_mentions(without_mentions(said))
         renamed = mentions.renamed
-        wanted = model.edit_format if question.known is None else question.known_format
         here = [each for each in mentioned if each.path == proposal.path]
         elsewhere = question.path is not None and proposal.path != question.path
         longest = model.max_region_lines if wanted in ("region", "auto") else None
@@ -274,6 +283,8 @@ class ScopeFinder:
             if found is not None and not has_undecided(proposal, base, found[0]):
                 target, addition = found
         scope = Scope(proposal, base, model, target, by_region, said, mentioned, addition)
+        if parts is not None and by_region:
+            return replace(scope, asked=parts.asked, later=parts.rest, then=parts.later)
         has_tests = is_test(proposal.path) or not (by_region and model.is_chat)
         return scope if has_tests else _without_tests(scope, question)
 

@@ -109,6 +109,7 @@ class Target:
         why: How it was found, for display.
         undefined: A name in the instruction that these lines were not meant for: the file does not
             define it, though another may, or it is to have another name and does not stand there.
+        later: Other definitions that the instruction lists, which are asked for afterwards.
     """
 
     start: int
@@ -116,6 +117,7 @@ class Target:
     symbol: str
     why: str
     undefined: str = ""
+    later: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,14 @@ def find_target(
     if target is None:
         raise _which(outlined, mentions, path, _foreign(lines, mentions))
     return _fitting(target, outlined, max_lines, path)
+
+
+def named_places(outlined: Outline, mentions: Mentions) -> list[Definition]:
+    """The definitions of a file that an instruction names as its places, the likeliest only."""
+    found = _mentioned("", outlined, mentions)
+    if mentions.renamed is not None:
+        found = [f for f in found if f.mention.place and f.mention.name != mentions.renamed]
+    return [f.definition for f in _narrowed(found)]
 
 
 def find_in_files(files: Iterable[tuple[str, str]], *, instruction: str) -> tuple[str, Target]:

@@ -292,7 +292,7 @@ class AnswerFactory:
         turn.background = question.background
         turn.implied = question.background and not question.consume
         turn.unsure = question.doubt
-        turn.left_out = scope.later
+        turn.left_out, turn.next = scope.later, scope.then
         new = self._answer(turn, mode, request.conversation, old, follow_up, question.known)
         new.in_full = question.in_full
         new.target = request.target

@@ -97,7 +97,7 @@ class Reviewer:
             if same and not answer.turn.doubted:
                 answer.turn.unsure, answer.turn.doubted = same, tuple(answer.hunk_ids)
         if answer.turn.left_out:
-            answer.turn.next = await self._next(answer)
+            answer.turn.next = answer.turn.next or await self._next(answer)
             status.inform(answer.turn.later)
         return None
 

@@ -89,6 +89,8 @@ class Aim(Controller):
 
     def _find_scope(self) -> Target | str:
         """The region for the text so far, or why there is none."""
+        from midstream.code.outline import outline
+        from midstream.pairing.request.several import first_of_several
         from midstream.pairing.request.target import TargetUnclearError, find_target
 
         view, commented = self._state.view, self._commented
@@ -99,15 +101,21 @@ class Aim(Controller):
                 hunk, name = commented
                 return replace(self._around(hunk, view), why=f"about the {name}")
             text = with_at_paths(self._composer.text, lambda: self._state.files)
-            return find_target(
-                view.proposal.composed(),
-                instruction=without_mentions(text),
+            composed, path = view.proposal.composed(), self._state.path.rpartition("/")[2]
+            model = self._state.session.server.model_info
+            parts = None
+            if model.edit_format in ("region", "auto") and self.marked_lines is None:
+                parts = first_of_several(text, outline(composed.lines, path))
+            target = find_target(
+                composed,
+                instruction=without_mentions(text if parts is None else parts.asked),
                 symbol=named_with_file(text, self._state.path),
                 cursor=self.cursor_line,
                 selection=self.marked_lines,
-                max_lines=self._state.session.server.model_info.max_region_lines,
-                path=self._state.path.rpartition("/")[2],
+                max_lines=model.max_region_lines,
+                path=path,
             )
+            return target if parts is None else replace(target, later=parts.rest)
         except TargetUnclearError as error:
             return _first_sentence(error)
 
@@ -261,6 +269,7 @@ class Aim(Controller):
             elif target.stop == target.start:  # an empty file, or one that is gone
                 lines = ""
             words = f"{target.symbol}, {lines}" if target.symbol else lines
+            words += f", then {target.later}" if target.later else ""
             title.show(verb, f"{state.path}  {words}".rstrip(), target.why, active=active)
             if active:
                 # Keep the lines of the instruction in view, unless the cursor is in a visible part.
