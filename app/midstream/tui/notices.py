@@ -20,7 +20,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from midstream.errors import UserError
-from midstream.tui.services import AppServices, StillOpeningError
+from midstream.tui.services import AppServices, NotNowError
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.key_bar import KeyHint
@@ -210,7 +210,7 @@ class Notices:
 
     def explain(self, error: UserError) -> None:
         """Say why something was not done."""
-        self.say("info" if isinstance(error, StillOpeningError) else "error", str(error))
+        self.say("info" if isinstance(error, NotNowError) else "error", str(error))
 
     def insist(self, text: str) -> bool:
         """Say what doing this again does; returns whether that stood there already.

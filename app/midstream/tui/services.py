@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class StillOpeningError(UserError):
+class NotNowError(UserError):
+    """An action does not apply at the moment; whatever calls actions says so, as a fact."""
+
+
+class StillOpeningError(NotNowError):
     """There is no session yet; the first paint comes before it is open."""
 
     def __init__(self) -> None:

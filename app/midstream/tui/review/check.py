@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
 from midstream.tui.review.steer import Steer
+from midstream.tui.services import NotNowError
 
 if TYPE_CHECKING:
     from midstream.pairing.checks.findings import FailedPlace
@@ -48,8 +49,7 @@ class Check(Controller):
             words = f"The checks ({check.summary}) have named no place; {key} shows them."
             if check.command is None:
                 words = f"No checks have run; {key} runs them."
-            self._notices.say("info", words)
-            return
+            raise NotNowError(words)
         at = findings.index(self._at) + step if self._at in findings else min(step, 0)
         self._go(findings[at % len(findings)])
 

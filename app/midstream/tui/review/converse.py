@@ -17,6 +17,7 @@ from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.review.aim import Aim
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
+from midstream.tui.services import NotNowError
 from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow
 
@@ -143,8 +144,7 @@ class Converse(Controller):
     def toggle(self) -> None:
         """Show or hide the conversation."""
         if self._partner is None and self._chat is None:
-            self._notices.say("info", _NOTHING_SAID)
-            return
+            raise NotNowError(_NOTHING_SAID)
         self._hidden = not self._hidden
         self.refresh()
 
@@ -168,8 +168,7 @@ class Converse(Controller):
         conversation = partner.conversation
         if conversation is None or not conversation.choices:
             why = "has not started yet" if conversation is None else "offers nothing to choose here"
-            self._notices.say("info", f"{partner.title} {why}.")
-            return
+            raise NotNowError(f"{partner.title} {why}.")
         values = [(choice, value) for choice in conversation.choices for value in choice.values]
         names = max(len(visible(choice.name)) for choice in conversation.choices)
         rows: list[ListRow] = []

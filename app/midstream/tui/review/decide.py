@@ -19,6 +19,7 @@ from midstream.tui.review.attention import OnScreenTimer
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
 from midstream.tui.review.steer import Steer
+from midstream.tui.services import NotNowError
 from midstream.tui.visible import visible
 from midstream.tui.widgets.fields import EntryRow
 from midstream.tui.widgets.key_bar import KeyHint
@@ -97,17 +98,13 @@ class Decide(Controller):
     def _target(self, wanted: HunkState) -> Hunk | None:
         """The hunk under the cursor if it can get this decision; else go to one that can."""
         navigate, hunk = self._navigate, self._pane.hunk
-        if navigate.just_arrived:
-            return None
+        navigate.refuse_if_just_arrived()
         if hunk is None:
             navigate.next_undecided()
             return None
-        if not navigate.reveal(hunk):
-            self._notices.say("info", "That hunk was off screen. Press again to confirm.")
-            return None
+        navigate.refuse_if_unseen(hunk)
         if hunk.state is HunkState.STREAMING:
-            self._notices.say("info", "The model is still writing this hunk; wait until it ends.")
-            return None
+            raise NotNowError("The model is still writing this hunk; wait until it ends.")
         if wanted is HunkState.REJECTED and hunk.rejectable and hunk.state is not wanted:
             return hunk
         if hunk.state is wanted or not hunk.decidable:
@@ -162,8 +159,7 @@ class Decide(Controller):
             action: What does it again.
         """
         session = self._state.session
-        if self._navigate.just_arrived:
-            return
+        self._navigate.refuse_if_just_arrived()
         self._on_screen.sample()
 
         async def work() -> None:
@@ -225,8 +221,7 @@ class Decide(Controller):
     def reject_files(self) -> None:
         """Reject what is undecided in every file."""
         session = self._state.session
-        if self._navigate.just_arrived:
-            return
+        self._navigate.refuse_if_just_arrived()
 
         async def work() -> None:
             what = _written(session.hunks.waiting(), accept=False)
@@ -241,8 +236,9 @@ class Decide(Controller):
 
     def reject_rest(self) -> None:
         session, path = self._state.session, self._state.path
-        if not path or self._navigate.just_arrived:
+        if not path:
             return
+        self._navigate.refuse_if_just_arrived()
 
         async def work() -> None:
             what = _written(session.hunks.waiting(path), accept=False)
@@ -311,9 +307,7 @@ class Decide(Controller):
     def split(self) -> None:
         """Split the hunk above the cursor row, or around the marked rows."""
         session = self._state.session
-        if (found := self._cuts()) is None:
-            return
-        hunk, cuts = found
+        hunk, cuts = self._cuts()
 
         async def work() -> None:
             ids = await session.decisions.split(hunk.id, cuts)
@@ -324,29 +318,24 @@ class Decide(Controller):
         self._pane.unmark()
         self._work.run(work)
 
-    def _cuts(self) -> tuple[Hunk, list[tuple[int, int]]] | None:
-        """The hunk to split and where, or ``None`` after having said why not."""
-        pane = self._pane
-        if (hunk := self._open_hunk()) is None:
-            return None
+    def _cuts(self) -> tuple[Hunk, list[tuple[int, int]]]:
+        """The hunk to split and where."""
+        pane, hunk = self._pane, self._open_hunk()
         if pane.mark is not None:
             part = next((p for p in pane.marked_parts if p.hunk is hunk), None)
             if part is not None and part.cuts:
                 return hunk, part.cuts
-            self._notices.say("info", "The whole hunk is marked; mark only some of its rows.")
-            return None
+            raise NotNowError("The whole hunk is marked; mark only some of its rows.")
         cut = cut_at(self._state.view, pane.cursor)
         if cut is None:
-            self._notices.say("info", "Put the cursor on the first row of the second part.")
-            return None
+            raise NotNowError("Put the cursor on the first row of the second part.")
         return hunk, [cut[1]]
 
-    def _open_hunk(self) -> Hunk | None:
-        """The hunk under the cursor, shown, if it is undecided; says why not otherwise."""
+    def _open_hunk(self) -> Hunk:
+        """The undecided hunk under the cursor, shown."""
         hunk = self._pane.hunk
         if hunk is None:
-            self._notices.say("info", "Put the cursor on a hunk first.")
-            return None
+            raise NotNowError("Put the cursor on a hunk first.")
         self._navigate.reveal(hunk)
         if hunk.state is HunkState.SETTLED:
             return hunk
@@ -358,12 +347,10 @@ class Decide(Controller):
             HunkState.HELD: "is held back by the guard; release it first",
         }
         decided = f"is decided; {key_for('decision.undo')} undoes that"
-        self._notices.say("info", f"This hunk {reasons.get(hunk.state, decided)}.")
-        return None
+        raise NotNowError(f"This hunk {reasons.get(hunk.state, decided)}.")
 
     def edit(self) -> None:
-        if (hunk := self._open_hunk()) is None:
-            return
+        hunk = self._open_hunk()
         if is_whole(self._state.view.proposal.base):
             self._notices.say("warning", f"{hunk.path} can only be decided as a whole.")
             return
@@ -554,10 +541,9 @@ class Decide(Controller):
 
         async def work() -> None:
             if session.commit.texts(path) is None:
-                self._notices.say(
-                    "info", f"Nothing was {accepted} in this file, so there is nothing to stage."
+                raise NotNowError(
+                    f"Nothing was {accepted} in this file, so there is nothing to stage."
                 )
-                return
             await session.commit.stage(path)
             await session.external.refresh()
             key = self._services.key_for("commit")

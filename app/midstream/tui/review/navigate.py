@@ -11,6 +11,7 @@ from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UserError
 from midstream.tui.diff.view import MatchFinder, Range
 from midstream.tui.review.controller import Controller, Shared
+from midstream.tui.services import NotNowError
 from midstream.tui.visible import visible
 
 MANY: Final = 1 << 30
@@ -76,15 +77,11 @@ class Navigate(Controller):
         """Show a file, after everything that was asked for before."""
         self._work.run(lambda: self.open_path(path, line=line, focus=focus))
 
-    @property
-    def just_arrived(self) -> bool:
-        """Whether following has changed the file a moment ago; says so."""
-        if time.monotonic() - self._arrived >= ARRIVAL_S:
-            return False
-        self._notices.say(
-            "info", f"The model moved on to {self._state.path}. Press again to decide here."
-        )
-        return True
+    def refuse_if_just_arrived(self) -> None:
+        """Refuse a decision if following has changed the file a moment ago."""
+        if time.monotonic() - self._arrived < ARRIVAL_S:
+            path = self._state.path
+            raise NotNowError(f"The model moved on to {path}. Press again to decide here.")
 
     def next_file(self) -> None:
         self._turn_to_file(1)
@@ -266,6 +263,11 @@ class Navigate(Controller):
         pane.show_rows(*rows)
         pane.go_to(pane.cursor)
         return False
+
+    def refuse_if_unseen(self, hunk: Hunk) -> None:
+        """Refuse, the first time, to act on the hunk under the cursor where it is off screen."""
+        if not self.reveal(hunk):
+            raise NotNowError("That hunk was off screen. Press again to confirm.")
 
     def _elsewhere(self, step: int) -> None:
         """Go to the first undecided hunk of the next file that has one."""

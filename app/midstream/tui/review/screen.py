@@ -65,7 +65,7 @@ from midstream.tui.review.status import Status
 from midstream.tui.review.steer import Steer
 from midstream.tui.review.tour import Tour
 from midstream.tui.review.walk import Walk
-from midstream.tui.services import AppServices, StillOpeningError
+from midstream.tui.services import AppServices, NotNowError
 from midstream.tui.widgets.composer import Composer, ComposerText
 from midstream.tui.widgets.diff_pane import DiffPane
 from midstream.tui.widgets.fields import EntryRow
@@ -214,7 +214,7 @@ class ReviewScreen(EagerScreen):
             result = self.method(call)()
             if isawaitable(result):
                 await result
-        except StillOpeningError as error:
+        except NotNowError as error:
             self.notices.explain(error)
 
     def method(self, call: str) -> Callable[[], object]:

@@ -23,6 +23,7 @@ from midstream.tui.pages.help import HelpScreen, review_topics, settings_topic
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
+from midstream.tui.services import NotNowError
 from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow
 from midstream.words import in_review
@@ -56,8 +57,7 @@ class Show(Controller):
         if hunk is not None and hunk.state is HunkState.REJECTED and hunk.new:
             view.toggle_rejected(hunk.id)
         elif not view.segments:
-            self._notices.say("info", "Nothing to fold before the first change.")
-            return
+            raise NotNowError("Nothing to fold before the first change.")
         else:
             view.folded = not view.folded
         view.refresh()
@@ -133,8 +133,7 @@ class Show(Controller):
         state = self._state
         if not state.files:
             words = "This folder has no files yet; new ones appear here by themselves."
-            self._notices.say("info", words if state.listed else "Still reading the folder.")
-            return
+            raise NotNowError(words if state.listed else "Still reading the folder.")
         root, listed = self._services.root, frozenset(state.files)
 
         def typed(text: str) -> ListRow | None:
@@ -263,7 +262,7 @@ class Show(Controller):
         from midstream.tui.telemetry.page import TelemetryScreen, first_model
 
         model = first_model(self._services.settings)
-        self._services.open_screen(TelemetryScreen(self._services, model))
+        self._services.open_screen(TelemetryScreen(self._services, self._state.session, model))
 
     def help(self) -> None:
         services = self._services
@@ -284,8 +283,7 @@ class Show(Controller):
 
         services, session = self._services, self._state.session
         if services.settings.profile is not None or services.given_endpoint:
-            self._notices.say("info", "Only the built-in model can be slowed down.")
-            return
+            raise NotNowError("Only the built-in model can be slowed down.")
         pace = None if services.settings.pace else READING_PACE
         services.use_pace(pace)
         speed = "at full speed" if pace is None else "slowly enough to read along"
@@ -296,8 +294,7 @@ class Show(Controller):
 
     def suggestions(self) -> None:
         if self._services.demo is None and not self._state.suggested:
-            self._notices.say("info", "Nothing to suggest here; midstream demo has examples.")
-            return
+            raise NotNowError("Nothing to suggest here; midstream demo has examples.")
         self._state.examples_hidden = not self._state.examples_hidden
         self._state.refresh()
 

@@ -24,6 +24,7 @@ from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.review.aim import Aim
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
+from midstream.tui.services import NotNowError
 from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow
 
@@ -482,8 +483,7 @@ class Steer(Controller):
     def comment(self) -> None:
         hunk, view = self._pane.hunk, self._state.view
         if hunk is None:
-            self._notices.say("info", "Put the cursor on a hunk first.")
-            return
+            raise NotNowError("Put the cursor on a hunk first.")
         self._navigate.reveal(hunk)
         self._panes.focus_composer()
         if not self._aim.is_chat:
@@ -516,11 +516,8 @@ class Steer(Controller):
         """Repeat the change of the hunk under the cursor wherever else it is needed."""
         session, hunk = self._state.session, self._pane.hunk
         if hunk is None:
-            self._notices.say("info", "Put the cursor on a hunk first, to repeat it elsewhere.")
-            return
-        if not self._navigate.reveal(hunk):
-            self._notices.say("info", "That hunk was off screen. Press again to confirm.")
-            return
+            raise NotNowError("Put the cursor on a hunk first, to repeat it elsewhere.")
+        self._navigate.refuse_if_unseen(hunk)
         hunk_id = hunk.id
         stop = self._services.key_for("model.stop")
 

@@ -10,6 +10,7 @@ from midstream.edits.hunks import HunkState
 from midstream.tui.review.attention import OnScreenTimer
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
+from midstream.tui.services import NotNowError
 
 if TYPE_CHECKING:
     from midstream.edits.groups import HunkGroup
@@ -54,16 +55,12 @@ class Walk(Controller):
     def _decide_here(self, *, accept: bool) -> None:
         """Decide the group of the hunk under the cursor."""
         session, hunk = self._state.session, self._pane.hunk
-        if self._navigate.just_arrived:
-            return
+        self._navigate.refuse_if_just_arrived()
         group = None if hunk is None else session.walk.group_of(hunk)
         if hunk is None or group is None:
             words = "No other hunk is proven to be the same as this one."
-            self._notices.say("info", words if hunk else "Put the cursor on a hunk first.")
-            return
-        if not self._navigate.reveal(hunk):
-            self._notices.say("info", "That hunk was off screen. Press again to confirm.")
-            return
+            raise NotNowError(words if hunk else "Put the cursor on a hunk first.")
+        self._navigate.refuse_if_unseen(hunk)
         self._on_screen.sample()
 
         async def work() -> None:

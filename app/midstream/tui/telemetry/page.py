@@ -79,8 +79,6 @@ BESIDE_FROM: Final = 110
 """Columns from which there is room beside the code."""
 MAP_ROWS: Final = 9
 """Lines that the map beside the code keeps; the comparison with GPUs gives way first."""
-OPENING_S: Final = 0.2
-"""Seconds between two looks for a session that is still being opened."""
 WIDE: Final = (140, 36)
 MEDIUM: Final = (118, 28)
 """Columns and rows from which the page is laid out so; the small layout needs none."""
@@ -174,6 +172,8 @@ class TelemetryScreen(EagerScreen):
     """Full screen; dismissed with Escape.
 
     Args:
+        services: The application.
+        session: The session that is open.
         model: What is simulated first: the path of a model folder, or a preset; ``""`` begins with
             the first preset.
     """
@@ -186,9 +186,10 @@ class TelemetryScreen(EagerScreen):
     class SessionChanged(Message):
         """The session has told something."""
 
-    def __init__(self, services: AppServices, model: str = "") -> None:
+    def __init__(self, services: AppServices, session: PairingSession, model: str = "") -> None:
         super().__init__(id="telemetry")
         self.services = services
+        self.session = session
         self._palette = services.palette
         self._make = Lines(services.palette, services.glyphs)
         others = tuple(preset for preset in PRESETS if preset != model)
@@ -203,12 +204,7 @@ class TelemetryScreen(EagerScreen):
         self._frames = 0
         self._told_streaming = False
         self._ticker: Timer | None = None
-        self._opening: Timer | None = None
         self._unsubscribe = lambda: None
-
-    @property
-    def session(self) -> PairingSession | None:
-        return self.services.session
 
     def compose(self) -> ComposeResult:
         yield FactLines("head")
@@ -226,8 +222,9 @@ class TelemetryScreen(EagerScreen):
 
     def on_mount(self) -> None:
         self._ticker = self.set_interval(FRAME_S, self._tick, pause=True)
-        self._opening = self.set_interval(OPENING_S, self._look_for_session, pause=True)
-        self._look_for_session()
+        self._unsubscribe = self.session.status.subscribe(self._hear)
+        self._set_pace()
+        self.show_all()
 
     def set_palette(self, palette: Palette) -> None:
         self._palette = palette
@@ -239,18 +236,6 @@ class TelemetryScreen(EagerScreen):
 
     def on_unmount(self) -> None:
         self._unsubscribe()
-
-    def _look_for_session(self) -> None:
-        session = self.session
-        if self._opening is None:
-            return
-        if session is None:
-            self._opening.resume()
-        else:
-            self._opening.pause()
-            self._unsubscribe = session.status.subscribe(self._hear)
-        self._set_pace()
-        self.show_all()
 
     def _hear(self, event: SessionEvent) -> None:
         del event  # whatever it was, everything is read again
@@ -273,7 +258,7 @@ class TelemetryScreen(EagerScreen):
 
     @property
     def _streams(self) -> bool:
-        return self.session is not None and at_work(self.session)
+        return at_work(self.session)
 
     @property
     def _shown(self) -> bool:
