@@ -291,6 +291,23 @@ async def test_the_question_before_quitting_is_answered_with_a_click(
     await stage.until(lambda: not stage.app.is_running, "the end")
 
 
+@pytest.mark.parametrize("place", ["code", "composer", "page"])
+async def test_a_question_is_answered_with_a_click_on_its_number(stage: Stage, place: str) -> None:
+    if place != "composer":
+        await stage.press("escape")
+    screen = await page(stage, "comma", SettingsScreen) if place == "page" else stage.screen
+    answers: list[str] = []
+    screen.notices.ask(
+        "Which one?", ("one", lambda: answers.append("1")), ("two", lambda: answers.append("2"))
+    )
+    bar = screen.query_one(KeyBar)
+    await stage.until(lambda: "2 choose" in bar.render().plain, "its keys")
+    await stage.pilot.click(bar, offset=(bar.render().plain.index("2"), 0))
+    await stage.until(lambda: answers, "answered")
+    assert answers == ["2"]
+    assert not screen.notices.asking
+
+
 async def test_the_question_before_quitting_is_not_under_a_sheet(stage: Stage) -> None:
     await stage.propose_more()
     await stage.press("exclamation_mark")

@@ -255,10 +255,7 @@ class Notices:
         return True
 
     def hear(self, key: str) -> None:
-        """Take a key, or a click on it, as the answer of a question that has to be answered first.
-
-        Others do nothing.
-        """
+        """Take a key, or a click on it, as the answer of the open question; others do nothing."""
         number = 1 if key == "escape" else int(key) if key in "123456789" else 0
         self.answer(number)
 

@@ -260,7 +260,7 @@ class PageScreen(EagerScreen):
         hints: list[KeyHint] = []
         words = self.hint_words()
         if self.notices.asking:
-            hints = answer_hints(len(self.notices.choices), "answer")
+            hints = answer_hints(len(self.notices.choices))
         else:
             hints += self.entry.hints if self.entry.is_open else self.leading_hints()
             hidden, reviewing = self.hidden_hints(), self.reviewing
@@ -326,7 +326,7 @@ class PageScreen(EagerScreen):
     @on(Painted.Pressed)
     async def _pressed_hint(self, event: Painted.Pressed) -> None:
         event.stop()
-        if self.notices.is_alone:
+        if self.notices.is_alone or event.call.isdecimal():
             self.notices.hear(event.call)
         else:
             await self.run_action(event.call)

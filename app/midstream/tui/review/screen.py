@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable
+from operator import attrgetter
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
@@ -130,18 +131,6 @@ class ReviewScreen(EagerScreen):
         self.walk = Walk(shared, self.navigate, self._on_screen)
         self.status = Status(shared)
         self.tour = Tour(shared, self.navigate, self.steer, self.perform)
-        self._controllers: dict[str, object] = {
-            "decide": self.decide,
-            "converse": self.converse,
-            "steer": self.steer,
-            "navigate": self.navigate,
-            "follow": self.follow,
-            "check": self.check,
-            "explain": self.explain,
-            "show": self.show,
-            "tour": self.tour,
-            "walk": self.walk,
-        }
         self._folder = FolderListing(
             state, services.root, partial(work.beside, group="files"), self._read_folder
         )
@@ -219,8 +208,7 @@ class ReviewScreen(EagerScreen):
 
     def method(self, call: str) -> Callable[[], object]:
         """The method an action calls."""
-        controller, _, name = call.partition(".")
-        return getattr(self._controllers[controller], name)
+        return attrgetter(call)(self)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of the review act only where keys are not text."""
@@ -545,7 +533,7 @@ class ReviewScreen(EagerScreen):
 
     @on(Painted.Pressed)
     async def _pressed(self, event: Painted.Pressed) -> None:
-        if self.notices.is_alone:
+        if self.notices.is_alone or event.call.isdecimal():
             self.notices.hear(event.call)
         else:
             await self._call(event.call)

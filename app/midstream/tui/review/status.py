@@ -129,7 +129,7 @@ def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
     """The hints, most useful first; help is always the last."""
     chosen: list[KeyHint] = []
     if not moment.typed:
-        chosen += answer_hints(moment.asking, "number")
+        chosen += answer_hints(moment.asking)
     seen: set[str] = set()
     for item in _wanted(moment):
         action_id, _, words = item.partition(":")
@@ -408,48 +408,50 @@ class Status(Controller):
         if (entry := panes.entry) is not None:
             panes.keys.show(entry.hints)
             return
-        moment = self._composing() if panes.composing else self._reviewing()
+        state, session = self._state, self._state.opened
+        moment = Moment(
+            running=state.running,
+            file=bool(state.path),
+            asking=len(self._notices.choices),
+            tour=panes.tour.words,
+        )
+        if session is not None:
+            moment = replace(
+                moment,
+                background=session.turns.in_background,
+                agent=session.agent.busy,
+                answering=session.chat.busy,
+            )
+        moment = self._composing(moment) if panes.composing else self._reviewing(moment)
         panes.keys.show(hints(moment, self._services.keys))
 
-    def _composing(self) -> Moment:
-        """The state that the composer's keys depend on; cheap, since every character needs it."""
-        composer, session = self._panes.composer, self._state.opened
+    def _composing(self, moment: Moment) -> Moment:
+        """What the composer's keys depend on, too; cheap, since every character needs it."""
+        composer = self._panes.composer
         text = composer.text
-        moment = Moment(
+        return replace(
+            moment,
             composing=True,
             typed=bool(text.strip()),
-            running=self._state.running,
-            file=bool(self._state.path),
             recallable=bool(composer.history),
             rail=self._panes.rail.display,
             choosing=composer.choosing,
             pasted=text != composer.field.text,
-            asking=len(self._notices.choices),
-            tour=self._panes.tour.words,
-        )
-        if session is None:
-            return moment
-        return replace(
-            moment,
-            background=session.turns.in_background,
-            agent=session.agent.busy,
-            answering=session.chat.busy,
         )
 
-    def _reviewing(self) -> Moment:
-        """The state that the keys of the code depend on."""
+    def _reviewing(self, moment: Moment) -> Moment:
+        """What the keys of the code depend on, too."""
         state, pane, session = self._state, self._panes.pane, self._state.opened
         rail, hunk = self._panes.rail, pane.hunk
         conversation = self._panes.conversation
         tool = conversation.cursor if conversation is not None else None
-        moment = Moment(
+        moment = replace(
+            moment,
             in_rail=rail.has_focus,
             in_conversation=self._panes.conversing,
             tool="" if tool is None else tool.opens,
             folder=rail.folder and ("fold" if rail.is_unfolded(rail.folder) else "unfold"),
-            running=state.running,
             following=pane.following,
-            file=bool(state.path),
             hunk=None if hunk is None else hunk.state,
             undecided=sum(state.waiting_by_path.values()),
             marked=pane.mark is not None,
@@ -457,15 +459,12 @@ class Status(Controller):
             searching=state.finder is not None,
             cut=pane.cut,
             failed=bool(state.failed_edits),
-            asking=len(self._notices.choices),
-            tour=self._panes.tour.words,
         )
         if session is None:
             return moment
         here = session.hunks.undecided(state.path)
         return replace(
             moment,
-            background=session.turns.in_background,
             alike=0 if hunk is None else session.walk.alike(hunk),
             external=self._in_review(session, hunk),
             read_only=state.read_only,
@@ -474,8 +473,6 @@ class Status(Controller):
             together=len(here) > 1 and session.attention.any_together(here),
             accepted=session.hunks.counts().accepted > 0,
             undoable=session.hunks.undoable,
-            agent=session.agent.busy,
-            answering=session.chat.busy,
             plan=bool(session.chat.steps),
             planned=bool(session.chat.steps.next),
         )

@@ -28,15 +28,14 @@ class KeyHint:
     call: str = ""
 
 
-def answer_hints(count: int, action: str) -> list[KeyHint]:
+def answer_hints(count: int) -> list[KeyHint]:
     """Hints of the keys that answer a question, where its own line has the words of the answers.
 
     Args:
-        count: How many answers it has.
-        action: What a click calls with the number of an answer.
+        count: How many answers it has; a click calls the number of one.
     """
     return [
-        KeyHint(str(number), "choose" if number == count else "", f"{action}({number})")
+        KeyHint(str(number), "choose" if number == count else "", str(number))
         for number in range(1, count + 1)
     ]
 
