@@ -149,6 +149,8 @@ UNREADABLE = {
     "lists": b"[[1]]",
     "a number": b"5",
     "nothing": b"null",
+    "numbers": b"[5]",
+    "a table": b'{"more": 1}',
     "deep": b"[" * 100_000,
     "newer": json.dumps([{**PLAN, "more": 1}]).encode(),
     "another folder": json.dumps([{**PLAN, "target": "/etc/passwd"}]).encode(),

@@ -30,10 +30,12 @@ import secrets
 import stat
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any
+
+from msgspec import Struct, convert, to_builtins
+from msgspec.structs import replace
 
 from midstream.workspace import atomic
 from midstream.workspace.content import LinkTarget, content_digest
@@ -58,8 +60,7 @@ _MAX_RECORD = 64_000_000
 """Bytes of a record."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedWrite:
+class PlannedWrite(Struct, frozen=True, forbid_unknown_fields=True):
     """One file of a batch, as the intent record has it; a digest of None means no such file."""
 
     target: str
@@ -96,7 +97,7 @@ class _IntentRecord:
             self._path = fresh
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-                rest = memoryview(json.dumps([asdict(c) for c in changes]).encode())
+                rest = memoryview(json.dumps(to_builtins(changes)).encode())
                 while rest:
                     rest = rest[os.write(self._descriptor, rest) :]
                 os.fsync(self._descriptor)
@@ -501,7 +502,7 @@ def _recover_record(record: Path, root: str, found: Recovery) -> None:
             return
         try:
             plans = _read_record(descriptor, root)
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, RecursionError):
             _set_aside(record, found)
             return
         with FolderHandles(root) as handles:
@@ -570,26 +571,18 @@ def _can_follow(plan: PlannedWrite, handles: FolderHandles) -> bool:
 
 
 def _read_record(descriptor: int, root: str) -> list[PlannedWrite]:
-    """The plans in a record; ValueError, TypeError or KeyError if it has none."""
+    """The plans in a record; ValueError or RecursionError if it has none."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_RECORD:
         raise ValueError("no record")
     with open(descriptor, "rb", closefd=False) as stream:
-        entries: list[dict[str, Any]] = json.load(stream)
-    plans: list[PlannedWrite] = []
+        plans = convert(json.load(stream), list[PlannedWrite])
     below = f"{root.rstrip('/')}/"
-    plans: list[PlannedWrite] = []
-    for entry in entries:
-        folders: list[Any] = entry.pop("folders")
-        plan = PlannedWrite(**entry, folders=tuple(folders))
-        names: tuple[Any, ...] = (plan.target, plan.token, *plan.folders)
-        digests: tuple[Any, ...] = (plan.before, plan.after)
-        texts = all(isinstance(value, str) for value in (*names, *filter(None, digests)))
-        if not texts or not re.fullmatch("[0-9a-f]+", plan.token):
+    for plan in plans:
+        if not re.fullmatch("[0-9a-f]+", plan.token):
             raise ValueError("no plan")
         if not all(f"{path}/".startswith(below) for path in (plan.target, *plan.folders)):
             raise ValueError("another folder")
-        plans.append(plan)
     return plans
 
 
