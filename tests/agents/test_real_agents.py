@@ -267,7 +267,7 @@ async def test_a_rejected_edit_is_not_made(play: Player) -> None:
 async def test_a_stop_with_an_open_question(play: Player) -> None:
     async def scene(on: Scene) -> None:
         await on.asked()
-        on.session.agent.stop()
+        on.session.agent.stop_working()
         await on.ended()
         assert on.bill.read_text() == OLD
         assert QuestionState.CANCELLED in on.outcome

@@ -116,7 +116,7 @@ async def play(root: Path, say: Say) -> None:
             await decisions.redo()
             say("redo")
             # What others have written, put back in three files at once.
-            await session.review.start(since_commit=False)
+            await session.review.switch_on(since_commit=False)
             for name in OTHERS:
                 save(root, name, changed(C))
                 say(f"others write {name}")

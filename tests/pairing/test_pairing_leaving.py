@@ -118,7 +118,7 @@ async def test_a_question_or_a_plan_on_a_full_disk_tells_that_there_is_no_journa
             if first == "question":
                 hosted.say("It is a number.")
                 hosted.end()
-                await session.chat.ask(Question("what is A?", "one.py"))
+                await session.chat.ask_question(Question("what is A?", "one.py"))
                 await session.chat.finished()
             else:
                 session.chat.steps.replace(["make A two", "make B two"])
@@ -136,7 +136,7 @@ async def test_what_a_review_kept_and_nobody_committed_is_asked_again(
 ) -> None:
     async with await opened(hosted, url, root) as session:
         (root / "one.py").write_text("B = 2\n")
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         (hunk,) = session.hunks.undecided()
         again = (
             "Until it is committed, a new review asks about what you have kept as well; "

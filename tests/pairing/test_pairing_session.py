@@ -103,7 +103,7 @@ async def test_stop_freezes_at_once_and_keeps_what_is_unread(
     give(model, [*rewrite((2, "    A\n"))[:12], "    step_12 = wor"])
     await session.turns.instruct(Question("change", path="run.py", cursor=3))
     await witness.decidable(1)
-    stopping = asyncio.create_task(session.turns.stop())
+    stopping = asyncio.create_task(session.turns.stop_turn())
     await asyncio.sleep(0)
     frozen = list(session.files["run.py"].segments[0].settled)
     model.give("k(12)\n")
@@ -117,7 +117,7 @@ async def test_stop_freezes_at_once_and_keeps_what_is_unread(
     assert [(h.old, h.new) for h in session.hunks] == [(("    step_02 = work(2)",), ("    A",))]
     assert await session.decisions.accept(1)
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
-    await session.turns.stop()
+    await session.turns.stop_turn()
     model.drop()
 
 
@@ -203,7 +203,7 @@ async def test_queue_runs_when_the_turn_ends_and_waits_after_a_stop(
     await witness.seen(TurnStarted, 2)
     assert session.turns.last is not None
     assert (session.turns.last.instruction, session.turns.queued) == ("two", ["three"])
-    await session.turns.stop()
+    await session.turns.stop_turn()
     assert session.turns.queued == ["three"]
     assert not session.turns.last.running
     session.turns.queue("four")
@@ -339,7 +339,7 @@ async def test_a_likeliest_change_is_flagged_while_it_is_written(
     await session.turns.instruct(Question("change", path="run.py", cursor=3))
     (number,) = await witness.decidable(1)
     assert session.turns.doubts(session.hunks.get(number))
-    await session.turns.stop()
+    await session.turns.stop_turn()
     assert session.turns.doubts(session.hunks.get(number))
 
 
@@ -443,7 +443,7 @@ async def test_an_answer_without_code_deletes_nothing(
     model.give(reply)
     turn = await session.turns.instruct(Question(said, path="run.py", cursor=3))
     if stopped:
-        await session.turns.stop()
+        await session.turns.stop_turn()
     else:
         model.end()
         await session.turns.finished()
@@ -549,7 +549,7 @@ async def test_a_chat_model_is_told_once_what_was_rejected_and_why(root: Path, p
         await witness.until(lambda: model.asked.startswith("otherwise"))
         assert ("+     B" in model.asked) is (prompt == "chat")
         assert "A says" not in model.asked
-        await session.turns.stop()
+        await session.turns.stop_turn()
 
 
 async def test_what_was_rejected_elsewhere_in_the_file_is_not_told(root: Path) -> None:
@@ -580,7 +580,7 @@ async def test_decisions_that_cannot_be_made_are_explained(
     give(model, rewrite((2, "    A\n"))[:3])
     turn = await session.turns.instruct(Question("change", path="run.py", cursor=3))
     await witness.until(lambda: turn.tokens == 3)
-    await session.turns.stop()
+    await session.turns.stop_turn()
     assert (root / "run.py").read_text() == BEFORE
 
 
@@ -672,7 +672,7 @@ async def test_settings_that_are_changed_hold_in_the_session_that_runs(
         feedback="off",
         hold_s=5.0,
     )
-    session.apply(settings)
+    session.apply_settings(settings)
     command = await session.check.suggested()
     assert command is not None
     assert (command.text, command.own) == ("true", True)
@@ -682,6 +682,6 @@ async def test_settings_that_are_changed_hold_in_the_session_that_runs(
     witness = Witness(session)
     await witness.until(lambda: session.background.continuous)
     await session.background.set_continuous(on=False)
-    session.apply(replace(settings, effort="high"))
+    session.apply_settings(replace(settings, effort="high"))
     assert not session.background.continuous, "what a key has switched stays"
     assert session.turns.effort == "high"

@@ -104,7 +104,7 @@ async def test_a_file_that_is_not_shown_is_asked_for(tmp_path: Path, answer: str
             chat.allow(on=True)
             hosted.call(".env", "read_file")
             hosted.end()
-            await chat.ask(Question("how fast is it?"))
+            await chat.ask_question(Question("how fast is it?"))
             await witness.until(lambda: chat.question is not None)
             told = list(conversing.news())
             assert "wants to read .env, which has the name of a file with credentials" in told[0]

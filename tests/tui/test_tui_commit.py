@@ -145,7 +145,7 @@ async def test_what_another_program_staged_and_nobody_kept_is_marked_and_unstage
     stage: Stage, repo: Path
 ) -> None:
     session = stage.session
-    await session.review.start(since_commit=False)
+    await session.review.switch_on(since_commit=False)
     (repo / "notes.md").write_text("# Other notes\n")
     git(repo, "add", "notes.md")
     await session.review.changed({"notes.md"})
@@ -939,7 +939,7 @@ async def test_what_was_kept_is_staged_in_place_of_what_another_program_staged(
     stage: Stage, repo: Path
 ) -> None:
     session, path = stage.session, repo / "pkg" / "things.py"
-    await session.review.start(since_commit=False)
+    await session.review.switch_on(since_commit=False)
     git(repo, "mv", "pkg/things.py", "pkg/other.py")
     moved = repo / "pkg" / "other.py"
     moved.write_text(moved.read_text().replace("total", "found"))
@@ -965,7 +965,7 @@ async def test_the_index_keeps_what_it_had_where_what_was_kept_cannot_be_staged(
     session, path = stage.session, repo / "pkg" / "things.py"
     own = path.read_text().replace("total = 0", "total = 5")
     path.write_text(own)  # not committed: without the index, the kept change has no place
-    await session.review.start(since_commit=False)
+    await session.review.switch_on(since_commit=False)
     kept = own.replace("total = 5", "total = 6")
     path.write_text(f"{kept}\nextra = 1\n")
     git(repo, "add", "pkg/things.py")

@@ -108,7 +108,7 @@ async def test_whatever_it_says_is_shown_inert(project: Path, tmp_path: Path) ->
         for path in (name, "pkg/bill.py"):
             await stage.open(path)
             assert_inert(painted(stage))
-        stage.session.agent.stop()
+        stage.session.agent.stop_working()
         await stage.until(lambda: not stage.session.agent.busy, "its death")
         await stage.until(lambda: "ended (exit code 3)" in stage.notice, "which is told")
         assert_inert(painted(stage))
@@ -161,7 +161,7 @@ async def test_what_is_replaced_by_a_link_that_leads_out_is_not_followed(
     bill.write_text("x = 1\n")
     async with on_stage(project, settings=Settings(journal=True)) as stage:
         session = stage.session
-        await session.review.start(since_commit=False)
+        await session.review.switch_on(since_commit=False)
         bill.write_text("x = 2\n")
         await session.review.changed({"pkg/bill.py"})
         (hunk,) = session.hunks.undecided()

@@ -275,7 +275,7 @@ async def test_a_resumed_conversation_is_shown(root: Path) -> None:
         async with await PairingSession.open(root, settings=settings, watch=False) as session:
             hosted.say("It adds up.")
             hosted.end()
-            await session.chat.ask(Question("what is total?", path="shop.py"))
+            await session.chat.ask_question(Question("what is total?", path="shop.py"))
             await session.chat.finished()
         (earlier,) = earlier_sessions(root)
         app = MidstreamApp(root, settings, resume=earlier.path)

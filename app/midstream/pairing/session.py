@@ -331,7 +331,7 @@ class PairingSession:
         )
         return session
 
-    def apply(self, settings: Settings) -> None:
+    def apply_settings(self, settings: Settings) -> None:
         """Take over what was changed of the settings, where that needs no new session."""
         former, self._settings = self._settings, settings
         self.guard.on = settings.guard
@@ -505,7 +505,7 @@ class PairingSession:
             if snapshot is not None:
                 await self.review.start_range(snapshot, baseline)
             elif review:
-                await self.review.start(since_commit=True, record=baseline)
+                await self.review.switch_on(since_commit=True, record=baseline)
         finally:
             if ahead:
                 self._tasks.spawn(asyncio.to_thread(_load))

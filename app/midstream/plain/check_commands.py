@@ -26,10 +26,10 @@ class CheckCommands:
         if rest == "stop":
             if not check.running:
                 raise UsageError("No test command is running.")
-            await check.stop()
+            await check.stop_command()
             return
         try:
-            await check.start(confirmed="yes" in words, proposed="proposed" in words)
+            await check.start_command(confirmed="yes" in words, proposed="proposed" in words)
         except UnconfirmedCommandError as error:
             confirming = " ".join(["check", *words, "yes"])
             raise UsageError(f"{error.problem}; {confirming} runs it here.") from None

@@ -165,9 +165,9 @@ class PlainCommands:
     async def stop(self, _: str) -> None:
         """Stop the model."""
         if self._session.status.state in RUNNING:
-            await self._session.turns.stop()
+            await self._session.turns.stop_turn()
         elif self._session.chat.busy:
-            await self._session.chat.stop()
+            await self._session.chat.stop_answer()
         else:
             self._say("Nothing is running.")
 

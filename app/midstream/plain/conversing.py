@@ -50,13 +50,13 @@ class Conversing:
         """The number of its characters that are printed."""
 
     async def ask(self, question: Question, *, plan: bool = False) -> None:
-        """Ask; the answer is printed line by line as it comes.  Raises as ``Chat.ask``."""
+        """Ask; the answer is printed line by line as it comes.  Raises as ``Chat.ask_question``."""
         chat, server = self._session.chat, self._session.server
         told = server.reached and server.model_info.is_chat
         if told:
             turns = self._session.turns
             await turns.look_around(question, seconds=RELATED_S)
-        await chat.ask(question, plan=plan)
+        await chat.ask_question(question, plan=plan)
         if told:
             self._say(f"Sending {chat.context.budget}.")
 

@@ -257,13 +257,13 @@ class PlainLoop:
     def _interrupted(self) -> None:
         if self._session.status.state in _RUNNING:
             self._watch()
-            self._stopping = asyncio.create_task(self._session.turns.stop())
+            self._stopping = asyncio.create_task(self._session.turns.stop_turn())
             return
         if self._session.chat.busy:
-            self._stopping = asyncio.create_task(self._session.chat.stop())
+            self._stopping = asyncio.create_task(self._session.chat.stop_answer())
             return
         if self._session.check.running:
-            self._stopping = asyncio.create_task(self._session.check.stop())
+            self._stopping = asyncio.create_task(self._session.check.stop_command())
             return
         if self._asked_to_leave:
             self._left = True
@@ -370,7 +370,7 @@ class PlainLoop:
 
         def interrupt() -> None:
             if self._session.commit.committing:
-                self._session.commit.stop()
+                self._session.commit.stop_git()
                 return
             if self._interrupts:  # a line is done, and takes long
                 leave(signal.SIGINT)

@@ -176,10 +176,10 @@ class ModelCommands:
         if on == review.on:
             self._say(f"The review of what other programs write is {_STATE[on]} already.")
         elif on:
-            await review.start(since_commit=False)
+            await review.switch_on(since_commit=False)
             self._say("Changes by other programs now wait for your decision.")
         else:
-            review.stop()
+            review.switch_off()
             self._say("New changes by other programs are no longer reviewed.")
 
     async def put_back(self, _: str) -> None:

@@ -420,7 +420,7 @@ class MidstreamApp(App[None]):
             self.keys = self._keys_of(now)
             self._use_keys()
         if self.session is not None:
-            self.session.apply(now)
+            self.session.apply_settings(now)
         self.review.refresh_facts()
 
     # what screens use, see tui.services
@@ -514,7 +514,7 @@ class MidstreamApp(App[None]):
         session = self.session
         if session is not None and session.commit.committing:
             if self._quits_later:
-                session.commit.stop()
+                session.commit.stop_git()
             else:
                 self._quit_after_commit(session, sure=sure)
             return

@@ -57,7 +57,7 @@ async def ask(session: PairingSession, model: SteppedModel, said: str, *answer: 
     for text in answer:
         model.give(text)
     model.end()
-    await session.chat.ask(Question(said))
+    await session.chat.ask_question(Question(said))
     await session.chat.finished()
 
 
@@ -92,7 +92,7 @@ async def test_a_question_is_answered_in_words_and_changes_nothing(
     session: PairingSession, root: Path, model: SteppedModel
 ) -> None:
     model.give("It does ")
-    await session.chat.ask(Question("what does it do?", path="run.py", cursor=2))
+    await session.chat.ask_question(Question("what does it do?", path="run.py", cursor=2))
     await until(session, "It does ")
     assert session.chat.busy
     model.give("**nothing**.\n")
@@ -153,7 +153,7 @@ async def crowded(
         for number in range(3):
             hosted.say(f"answer {number} " + "word " * 90)
             hosted.end()
-            await session.chat.ask(Question(f"question {number}"))
+            await session.chat.ask_question(Question(f"question {number}"))
             await session.chat.finished()
         assert len(hosted.creates) == 3
         assert not session.chat.facts
@@ -166,12 +166,12 @@ async def test_what_does_not_fit_is_summed_up_by_a_hosted_model(
     async with crowded(root, monkeypatch) as (hosted, session):
         hosted.say("answer 3 " + "word " * 90)
         hosted.end()
-        await session.chat.ask(Question("question 3"))
+        await session.chat.ask_question(Question("question 3"))
         await session.chat.finished()
         for text in ("They talked of 0 to 2.", "answer 4"):
             hosted.say(text)
             hosted.end()
-        await session.chat.ask(Question("question 4"))
+        await session.chat.ask_question(Question("question 4"))
         await session.chat.finished()
         summary, last = hosted.creates[-2:]
         assert "Sum it\nup" in summary["instructions"]
@@ -192,7 +192,7 @@ async def test_what_does_not_fit_is_summed_up_by_a_hosted_model(
         assert not session.chat.facts
         hosted.say("fresh")
         hosted.end()
-        await session.chat.ask(Question("anew"))
+        await session.chat.ask_question(Question("anew"))
         await session.chat.finished()
         assert hosted.messages[0][1].endswith("anew")
 
@@ -203,12 +203,12 @@ async def test_without_a_summary_it_is_forgotten(
     async with crowded(root, monkeypatch) as (hosted, session):
         hosted.say("answer 3 " + "word " * 90)
         hosted.end()
-        await session.chat.ask(Question("question 3"))
+        await session.chat.ask_question(Question("question 3"))
         await session.chat.finished()
         for text in (" ", "answer 4"):
             hosted.say(text)
             hosted.end()
-        await session.chat.ask(Question("question 4"))
+        await session.chat.ask_question(Question("question 4"))
         await session.chat.finished()
         assert session.chat.facts == ["the first 1 question forgotten"]
         assert session.chat.summarised == 0
@@ -219,13 +219,13 @@ async def test_a_stop_while_it_sums_up(root: Path, monkeypatch: pytest.MonkeyPat
     async with crowded(root, monkeypatch) as (hosted, session):
         hosted.say("answer 3 " + "word " * 90)
         hosted.end()
-        await session.chat.ask(Question("question 3"))
+        await session.chat.ask_question(Question("question 3"))
         await session.chat.finished()
         hosted.say("They talked")
         before = len(hosted.creates)
-        await session.chat.ask(Question("question 4"))
+        await session.chat.ask_question(Question("question 4"))
         await Witness(session).until(lambda: len(hosted.creates) > before)
-        await session.chat.stop()
+        await session.chat.stop_answer()
         assert not session.chat.busy
         assert len(hosted.creates) == before + 1, "the question itself was not sent"
         assert session.chat.summarised == 0
@@ -235,9 +235,9 @@ async def test_a_stop_takes_effect_at_the_token(
     session: PairingSession, model: SteppedModel
 ) -> None:
     model.give("One. ")
-    await session.chat.ask(Question("count"))
+    await session.chat.ask_question(Question("count"))
     await until(session, "One. ")
-    await session.chat.stop()
+    await session.chat.stop_answer()
     assert not session.chat.busy
     assert session.chat.entries == [Speech("user", "count"), Speech("agent", "One. ")]
     model.drop()
@@ -250,9 +250,9 @@ async def test_a_question_ends_the_answer_before_it(
     session: PairingSession, model: SteppedModel
 ) -> None:
     model.give("A long story. ")
-    await session.chat.ask(Question("tell me"))
+    await session.chat.ask_question(Question("tell me"))
     await until(session, "A long story. ")
-    asking = asyncio.create_task(session.chat.ask(Question("in short?")))
+    asking = asyncio.create_task(session.chat.ask_question(Question("in short?")))
     await Witness(session).until(lambda: model.stopped)
     model.give("No.")
     model.end()
@@ -267,7 +267,7 @@ async def test_a_question_ends_the_answer_before_it(
 @pytest.mark.parametrize("model", [SteppedModel()])
 async def test_an_edit_model_is_asked_nothing(session: PairingSession, model: SteppedModel) -> None:
     with pytest.raises(NotAnEditError, match="answers no questions") as caught:
-        await session.chat.ask(Question("what is this?", path="run.py"))
+        await session.chat.ask_question(Question("what is this?", path="run.py"))
     assert caught.value.action == "models"
     assert not model.requests
     assert not session.chat.on
@@ -275,7 +275,7 @@ async def test_an_edit_model_is_asked_nothing(session: PairingSession, model: St
 
 async def test_nothing_is_asked_without_words(session: PairingSession, model: SteppedModel) -> None:
     with pytest.raises(UserError, match="empty"):
-        await session.chat.ask(Question("  "))
+        await session.chat.ask_question(Question("  "))
     assert not model.requests
 
 
@@ -301,9 +301,9 @@ async def test_an_answer_goes_on_while_an_edit_is_written(root: Path) -> None:
             turn = await session.turns.instruct(Question("change it", path="run.py"))
             witness = Witness(session)
             await witness.until(lambda: turn.tokens)
-            await session.chat.ask(Question("why so?", path="run.py"))
+            await session.chat.ask_question(Question("why so?", path="run.py"))
             await witness.until(lambda: len(hosted.creates) == 2)
-            await session.chat.stop()
+            await session.chat.stop_answer()
             assert turn.running, "stopping one does not stop the other"
             assert not session.chat.busy
             line = BEFORE.splitlines()[1]
@@ -365,12 +365,12 @@ async def test_an_ignored_file_is_not_sent_unasked(root: Path) -> None:
         far = Profile("far", "openai", url.replace("127.0.0.1", "localhost"), "m")
         async with opened(root, settings=Settings(endpoints=(far,), endpoint="far")) as session:
             with pytest.raises(NeedsConsentError):
-                await session.chat.ask(Question("why @run.py?"))
+                await session.chat.ask_question(Question("why @run.py?"))
             assert not hosted.creates
             session.turns.allow("run.py")
             hosted.say("So.")
             hosted.end()
-            await session.chat.ask(Question("why @run.py?"))
+            await session.chat.ask_question(Question("why @run.py?"))
             await session.chat.finished()
             assert exchanges(session.chat.entries)[0].answered == "So."
 
@@ -383,7 +383,7 @@ async def test_a_failure_is_told_and_the_next_question_goes_out(root: Path) -> N
             await session.server.ready()
     async with opened(root, settings=settings) as session:
         with pytest.raises(UserError):
-            await session.chat.ask(Question("anyone?"))
+            await session.chat.ask_question(Question("anyone?"))
         assert not session.chat.busy
         assert not session.chat.on
 
@@ -393,7 +393,7 @@ async def test_an_answer_that_only_repeats_itself_is_ended(
 ) -> None:
     for number in range(1, 40):
         model.give(f"{number}. It is slow because it is slow, and so on.\n")
-    await session.chat.ask(Question("why is it slow?"))
+    await session.chat.ask_question(Question("why is it slow?"))
     await session.chat.finished()
     assert exchanges(session.chat.entries)[0].answered.count("It is slow") > MAX_REPEATED
     assert model.stopped, "it could have gone on"
@@ -414,7 +414,7 @@ async def test_closing_ends_an_answer(root: Path, model: SteppedModel) -> None:
     async with served(model) as endpoint:
         async with opened(root, endpoint) as session:
             model.give("On and ")
-            await session.chat.ask(Question("talk"))
+            await session.chat.ask_question(Question("talk"))
             await until(session, "On and ")
         assert not session.chat.busy
 
@@ -426,7 +426,7 @@ async def test_why_there_is_no_answer_is_said_once_in_the_conversation(
     endpoint = await server.enter_async_context(served(model))
     async with opened(root, endpoint) as session:
         model.give("On and ")
-        await session.chat.ask(Question("talk"))
+        await session.chat.ask_question(Question("talk"))
         await until(session, "On and ")
         told = len(session.status.notices)
         await server.aclose()
@@ -456,7 +456,7 @@ async def test_the_reading_of_a_question_is_counted(
     monkeypatch.setattr(turn, "_READING_SECONDS", 0.0)
     async with served(model) as endpoint, opened(root, endpoint) as session:
         witness, meter = Witness(session), session.status.meter
-        await session.chat.ask(Question("what is this?"))
+        await session.chat.ask_question(Question("what is this?"))
         model.give(640)
         await witness.until(lambda: meter.reading is not None and meter.reading.tokens == 640)
         assert str(meter.reading).startswith("640 of ")

@@ -152,7 +152,7 @@ async def test_a_stop_while_it_asks(hosted: Hosted, root: Path) -> None:
         hosted.end()
         await session.turns.instruct(Question("return the limit", path="app.py", cursor=0))
         await witness.until(lambda: session.chat.question is not None)
-        await session.turns.stop()
+        await session.turns.stop_turn()
         assert session.chat.question is None
         assert not session.turns.busy
         assert len(hosted.creates) == 1
@@ -185,7 +185,7 @@ async def test_a_stop_or_a_redirect_ends_what_a_tool_has_started(
             assert "just return 2" in said[-1]
             assert ("assistant", "Let me see.\n") in hosted.messages
         else:
-            await session.turns.stop()
+            await session.turns.stop_turn()
             assert not session.turns.busy
         await witness.until(lambda: not running(int(begun.read_text())))
         (use,) = uses(session)
@@ -235,7 +235,7 @@ async def test_the_setting(hosted: Hosted, root: Path, when: str, asked: list[st
         await session.turns.instruct(Question("return the limit", path="app.py", cursor=0))
         await session.turns.finished()
         assert not offered(hosted, 0)
-        await session.chat.ask(Question("what is one?"))
+        await session.chat.ask_question(Question("what is one?"))
         await session.chat.finished()
         assert offered(hosted, 1) == asked
 
@@ -251,12 +251,12 @@ async def test_a_question_and_an_instruction_ask_one_after_the_other(
         first = session.chat.question
         hosted.call("app.py", "read_file")
         hosted.end()
-        await session.chat.ask(Question("what is one?"))
+        await session.chat.ask_question(Question("what is one?"))
         await witness.until(lambda: len(uses(session)) == 2)
         assert session.chat.question is first
-        await session.turns.stop()
+        await session.turns.stop_turn()
         await witness.until(lambda: session.chat.question not in (None, first))
-        await session.chat.stop()
+        await session.chat.stop_answer()
         assert session.chat.question is None
 
 
@@ -275,7 +275,7 @@ async def test_a_file_that_is_not_shown_is_asked_for(hosted: Hosted, hidden: Pat
         chat = session.chat
         hosted.call("./notes/plan.txt:1-1", "read_file")
         hosted.end()
-        await chat.ask(Question("when is it due?"))
+        await chat.ask_question(Question("when is it due?"))
         await witness.until(lambda: chat.question is not None)
         assert chat.question is not None
         assert chat.question.path == "notes/plan.txt"
@@ -322,7 +322,7 @@ async def test_a_file_that_is_not_shown_is_asked_for(hosted: Hosted, hidden: Pat
         await witness.until(lambda: chat.question is not None)
         assert chat.question is not None
         assert chat.question.path == ".env"
-        await session.turns.stop()
+        await session.turns.stop_turn()
         assert chat.question is None
         assert "MODE=fast" not in str(hosted.creates)
 
@@ -341,7 +341,7 @@ async def test_searches_and_diffs_ask_for_no_file(hosted: Hosted, hidden: Path) 
         hosted.end()
         hosted.say("I do not know.")
         hosted.end()
-        await session.chat.ask(Question("when is it due?"))
+        await session.chat.ask_question(Question("when is it due?"))
         await session.chat.finished()
         sent = str([text for role, text in hosted.messages if role == "output"])
         assert "Monday" not in sent
@@ -353,7 +353,7 @@ async def test_a_no_to_looking_ends_the_question_about_a_file(hosted: Hosted, hi
     async with opened(hosted, hidden) as (session, witness):
         hosted.call(".env", "read_file")
         hosted.end()
-        await session.chat.ask(Question("how fast is it?"))
+        await session.chat.ask_question(Question("how fast is it?"))
         await witness.until(lambda: session.chat.question is not None)
         session.chat.allow(on=False)
         await witness.until(lambda: len(hosted.creates) == 2)

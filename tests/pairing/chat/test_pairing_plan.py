@@ -142,7 +142,7 @@ async def test_a_plan_is_carried_out_step_by_step(
     session: PairingSession, hosted: Hosted, root: Path
 ) -> None:
     answer(hosted, PLAN)
-    await session.chat.ask(Question("make it robust", path="shop.py"), plan=True)
+    await session.chat.ask_question(Question("make it robust", path="shop.py"), plan=True)
     await session.chat.finished()
     plan = session.chat.steps
     assert [step.text for step in plan.steps] == STEPS
@@ -201,7 +201,7 @@ async def test_a_step_that_was_stopped_is_the_next_one_again(
     hosted.say("shop.py\n<<<<<<< SEARCH\n")
     await send(session)
     assert plan.next == STEPS[1]
-    await session.turns.stop()
+    await session.turns.stop_turn()
     assert plan.states() == [StepState.OPEN, StepState.OPEN]
     assert not session.status.notices
     await carry_out(session, hosted, TOTAL)
@@ -230,7 +230,7 @@ async def test_a_step_that_is_sent_while_another_is_written_is_not_part_of_that(
     (hunk_id,) = await witness.decidable(1)
     await session.decisions.accept(hunk_id)
     await session.turns.redirect(plan.next)
-    await session.turns.stop()
+    await session.turns.stop_turn()
     assert plan.states() == [StepState.DONE, StepState.OPEN]
 
 
@@ -259,7 +259,7 @@ async def test_an_edited_plan_keeps_what_was_done_and_is_resumed(
 async def test_an_answer_without_steps_is_no_plan(session: PairingSession, hosted: Hosted) -> None:
     session.chat.steps.replace(STEPS)
     answer(hosted, "I cannot plan this.")
-    await session.chat.ask(Question("everything", path="shop.py"), plan=True)
+    await session.chat.ask_question(Question("everything", path="shop.py"), plan=True)
     await session.chat.finished()
     assert "no numbered steps" in str(session.chat.entries[-1])
     assert [step.text for step in session.chat.steps.steps] == STEPS

@@ -292,7 +292,7 @@ async def test_a_model_looks_once_it_is_allowed(root: Path) -> None:
             hosted.say("Let me see.")
             hosted.call("app.py:1-2", "read_file")
             hosted.end()
-            await chat.ask(Question("what is one?"))
+            await chat.ask_question(Question("what is one?"))
             await witness.until(lambda: chat.question is not None)
             assert chat.asking
             assert len(hosted.creates) == 1, "nothing was looked at"
@@ -324,7 +324,7 @@ async def test_a_model_that_may_not_look_answers_without(root: Path) -> None:
             chat, witness = session.chat, Witness(session)
             hosted.call("app.py", "read_file")
             hosted.end()
-            await chat.ask(Question("what is one?"))
+            await chat.ask_question(Question("what is one?"))
             await witness.until(lambda: chat.question is not None)
             chat.allow(on=False)
             await witness.until(lambda: len(hosted.creates) == 2)
@@ -344,15 +344,15 @@ async def test_a_stop_while_it_asks(root: Path) -> None:
             chat, witness = session.chat, Witness(session)
             hosted.call("app.py", "read_file")
             hosted.end()
-            await chat.ask(Question("what is one?"))
+            await chat.ask_question(Question("what is one?"))
             await witness.until(lambda: chat.question is not None)
-            await chat.stop()
+            await chat.stop_answer()
             assert not chat.busy
             assert chat.question is None
             assert len(hosted.creates) == 1
             hosted.call("app.py", "read_file")
             hosted.end()
-            await chat.ask(Question("again"))
+            await chat.ask_question(Question("again"))
             await witness.until(lambda: chat.question is not None)
 
 
@@ -369,9 +369,9 @@ async def test_a_stop_ends_what_a_tool_has_started(
             chat.allow(on=True)
             hosted.call("one", "search")
             hosted.end()
-            await chat.ask(Question("where is one?"))
+            await chat.ask_question(Question("where is one?"))
             await witness.until(begun.exists)
-            await chat.stop()
+            await chat.stop_answer()
             assert not chat.busy
             await witness.until(lambda: not running(int(begun.read_text())))
             (use,) = [entry for entry in chat.entries if isinstance(entry, ToolUse)]
@@ -389,7 +389,7 @@ async def test_endless_calls_come_to_an_end(root: Path) -> None:
             for _ in range(tools.MAX_CALLS):
                 hosted.call("../outside.txt", "read_file")
                 hosted.end()
-            await chat.ask(Question("read on and on"))
+            await chat.ask_question(Question("read on and on"))
             await witness.until(lambda: len(hosted.creates) == tools.MAX_CALLS + 1)
             assert hosted.creates[-2].get("tools")
             assert not hosted.creates[-1].get("tools"), "it has to answer"

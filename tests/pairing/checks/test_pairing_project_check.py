@@ -106,7 +106,7 @@ async def test_what_a_test_prints_names_no_files_to_send(tmp_path: Path) -> None
     lines = ["print('```\\n@.env\\n````\\n@.env')", "raise ValueError('not @.env')"]
     (tmp_path / "mod.py").write_text("\n".join(lines))
     async with checking(tmp_path, python("import mod")) as (check, _):
-        await check.start()
+        await check.start_command()
         await finished(check)
         (finding,) = check.findings
         asked = check.instruction(finding, with_output=True)
@@ -118,7 +118,7 @@ async def test_a_run_tells_its_end_and_its_places(tmp_path: Path) -> None:
     (tmp_path / "mod.py").write_text("a\nb\n")
     async with checking(tmp_path, python(FAILING)) as (check, status):
         assert check.summary == "not run yet"
-        await check.start()
+        await check.start_command()
         await finished(check)
         assert check.state is CheckState.FAILED
         assert check.exit_code == 3
@@ -137,7 +137,7 @@ async def test_a_run_tells_its_end_and_its_places(tmp_path: Path) -> None:
 
         # A second run begins anew.
         (tmp_path / "mod.py").unlink()
-        await check.start()
+        await check.start_command()
         await finished(check)
         assert check.findings == []
 
@@ -145,7 +145,7 @@ async def test_a_run_tells_its_end_and_its_places(tmp_path: Path) -> None:
 async def test_it_runs_in_the_folder_and_is_not_a_terminal(tmp_path: Path) -> None:
     code = "import os, sys; print(os.getcwd(), sys.stdin.read(), os.environ['NO_COLOR'])"
     async with checking(tmp_path, python(code)) as (check, _):
-        await check.start()
+        await check.start_command()
         await finished(check)
         assert check.state is CheckState.PASSED
         folder, variable = check.output[0].split("  ")
@@ -161,12 +161,12 @@ async def test_stopping_ends_what_the_command_has_started(tmp_path: Path) -> Non
         "time.sleep(600)\n"
     )
     async with checking(tmp_path, python(code)) as (check, _):
-        await check.start()
+        await check.start_command()
         with pytest.raises(UserError, match="is running; wait until it ends, or stop it"):
-            await check.start()
+            await check.start_command()
         await until(lambda: check.output)
         child = int(check.output[0])
-        await check.stop()
+        await check.stop_command()
         await finished(check)
         assert check.state is CheckState.STOPPED
         await until(lambda: not running(child))
@@ -180,9 +180,9 @@ async def test_a_command_that_ignores_the_signal_is_killed(tmp_path: Path) -> No
         "time.sleep(600)\n"
     )
     async with checking(tmp_path, python(code)) as (check, _):
-        await check.start()
+        await check.start_command()
         await until(lambda: check.output)
-        await check.stop()
+        await check.stop_command()
         await finished(check)
         assert check.state is CheckState.STOPPED
 
@@ -194,7 +194,7 @@ async def test_something_left_in_the_background_does_not_hold_the_end_up(tmp_pat
         "print(child.pid)\n"
     )
     async with checking(tmp_path, python(code)) as (check, _):
-        await check.start()
+        await check.start_command()
         await finished(check)
         assert check.state is CheckState.PASSED
         await until(lambda: not running(int(check.output[0])))
@@ -203,7 +203,7 @@ async def test_something_left_in_the_background_does_not_hold_the_end_up(tmp_pat
 async def test_closing_the_session_ends_the_command(tmp_path: Path) -> None:
     code = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
     async with checking(tmp_path, python(code)) as (check, _):
-        await check.start()
+        await check.start_command()
         await until(lambda: check.output)
     assert not running(int(check.output[0]))
 
@@ -216,7 +216,7 @@ async def test_output_is_bounded_and_harmless(tmp_path: Path) -> None:
         "import sys; sys.stdout.buffer.write(b'\\xff\\xfe end')\n"
     )
     async with checking(tmp_path, python(code)) as (check, _):
-        await check.start()
+        await check.start_command()
         await finished(check)
         assert len(check.output) == MAX_LINES
         assert check.dropped > 100
@@ -228,7 +228,7 @@ async def test_what_cannot_be_started_is_a_sentence(tmp_path: Path) -> None:
     for command in ("no-such-program -q", "pytest 'unclosed"):
         async with checking(tmp_path, command) as (check, _):
             with pytest.raises(UserError, match="cannot be started"):
-                await check.start()
+                await check.start_command()
             assert check.state is CheckState.BROKEN
             assert not check.running
 
@@ -241,28 +241,28 @@ async def test_what_a_folder_suggests_is_confirmed_once(tmp_path: Path) -> None:
         (root / "Makefile").write_text("test:\n\t@echo tested\n")
     async with checking(one) as (check, _):
         with pytest.raises(UnconfirmedCommandError, match="Makefile suggests make test"):
-            await check.start()
+            await check.start_command()
         assert check.state is CheckState.NEVER
-        await check.start(confirmed=True)
+        await check.start_command(confirmed=True)
         await finished(check)
         assert check.output[-1] == "tested"
     async with checking(one) as (check, _):
-        await check.start()
+        await check.start_command()
         await finished(check)
     async with checking(other) as (check, _):
         with pytest.raises(UnconfirmedCommandError):
-            await check.start()
+            await check.start_command()
     # Another command of the same folder is another question.
     (one / "Makefile").write_text("check:\n\t@echo tested\n")
     async with checking(one) as (check, _):
         with pytest.raises(UnconfirmedCommandError, match="make check"):
-            await check.start()
+            await check.start_command()
 
 
 async def test_nothing_to_run_is_a_sentence(tmp_path: Path) -> None:
     async with checking(tmp_path) as (check, _):
         with pytest.raises(UserError, match="set check_command in the settings"):
-            await check.start()
+            await check.start_command()
 
 
 async def test_it_runs_by_itself_when_the_setting_says_so(tmp_path: Path) -> None:
@@ -377,11 +377,11 @@ async def test_it_runs_with_the_hunks_that_wait(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     async with proposing(tmp_path, endpoint, model, PYTEST) as session:
         check, root = session.check, session.workspace.root
-        await check.start()
+        await check.start_command()
         await finished(check)
         assert check.state is CheckState.FAILED
         assert [finding.place for finding in check.findings] == ["test_shop.py:5"]
-        await check.start(proposed=True)
+        await check.start_command(proposed=True)
         await finished(check)
         assert check.state is CheckState.PASSED, list(check.output)
         assert check.title.endswith(" with 1 undecided hunk")
@@ -391,7 +391,7 @@ async def test_it_runs_with_the_hunks_that_wait(
         for hunk in session.hunks.undecided():
             await session.decisions.reject(hunk.id)
         with pytest.raises(UserError, match="No hunk waits for a decision"):
-            await check.start(proposed=True)
+            await check.start_command(proposed=True)
         assert check.state is CheckState.PASSED
 
 
@@ -405,7 +405,7 @@ async def test_places_in_the_copy_are_places_of_the_folder(
     )
     async with proposing(tmp_path, endpoint, model, python(code)) as session:
         check, root = session.check, session.workspace.root
-        await check.start(proposed=True)
+        await check.start_command(proposed=True)
         await finished(check)
         assert [finding.place for finding in check.findings] == ["shop.py:2"]
         assert list(check.output) == [f"{root / 'shop.py'}:2: error: wrong"]
@@ -420,17 +420,17 @@ async def test_stopping_and_closing_leave_no_copy(
     code = "import time; print('begun', flush=True); time.sleep(600)"
     async with proposing(tmp_path, endpoint, model, python(code)) as session:
         check = session.check
-        await check.start(proposed=True)
-        await check.stop()  # while the copy is made, or when it was
+        await check.start_command(proposed=True)
+        await check.stop_command()  # while the copy is made, or when it was
         await finished(check)
         assert check.state is CheckState.STOPPED
-        await check.start(proposed=True)
+        await check.start_command(proposed=True)
         await until(lambda: check.output)
-        await check.stop()
+        await check.stop_command()
         await finished(check)
         assert check.state is CheckState.STOPPED
         assert not copies_in(tmp_path)
-        await check.start(proposed=True)
+        await check.start_command(proposed=True)
         await until(lambda: check.output)
     assert not copies_in(tmp_path)
 
@@ -440,7 +440,7 @@ async def test_a_command_that_cannot_be_started_in_a_copy_is_a_notice(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     async with proposing(tmp_path, endpoint, model, "no-such-program -q") as session:
-        await session.check.start(proposed=True)
+        await session.check.start_command(proposed=True)
         await finished(session.check)
         assert session.check.state is CheckState.BROKEN
         assert "cannot be started" in session.status.notices[-1].text

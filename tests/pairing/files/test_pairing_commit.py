@@ -38,7 +38,7 @@ async def _opened(
         root, settings=Settings(), endpoint=endpoint, watch=False, resume=resume
     )
     if review:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
     return session
 
 
@@ -548,7 +548,7 @@ async def test_a_commit_that_is_stopped_leaves_nothing_half_made(
         await asyncio.to_thread(until, begun.exists)
         assert session.commit.committing
         if how == "stopped":
-            session.commit.stop()
+            session.commit.stop_git()
         else:
             committing.cancel()  # as a page that closes
             await session.close()
@@ -599,7 +599,7 @@ async def test_one_commit_is_made_at_a_time(root: Path, endpoint: Endpoint, begu
         with pytest.raises(GitError, match="being made already"):
             await session.commit.commit("Second")
         assert session.commit.committing
-        session.commit.stop()
+        session.commit.stop_git()
         assert not await session.commit.finished()
 
 

@@ -34,7 +34,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 async def session(session: PairingSession) -> PairingSession:
     """A review that is told what was written."""
-    await session.review.start(since_commit=True)
+    await session.review.switch_on(since_commit=True)
     return session
 
 
@@ -179,7 +179,7 @@ async def test_a_move_comes_back_after_a_kill(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         await _move(session, _changed(2))
     journal = Journal.latest(state, root)
     assert journal is not None

@@ -106,7 +106,7 @@ async def test_undo_waits_where_the_model_is_writing(
             "then undo."
         )
         assert (root / "run.py").read_text() == text
-    await session.turns.stop()
+    await session.turns.stop_turn()
     assert await session.decisions.undo() == (1,)
     assert (root / "run.py").read_text() == BEFORE
 

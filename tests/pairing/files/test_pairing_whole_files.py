@@ -37,7 +37,7 @@ COMMITTED = {"run.py": "x = 1\n", PICTURE: OLD}
 @pytest.fixture
 async def session(session: PairingSession) -> PairingSession:
     """A review that is told what was written."""
-    await session.review.start(since_commit=True)
+    await session.review.switch_on(since_commit=True)
     return session
 
 
@@ -59,7 +59,7 @@ async def test_a_changed_picture_is_one_hunk(
     async with await PairingSession.open(root, settings=settings, endpoint=endpoint) as session:
         seen = Witness(session)
         await seen.until(lambda: session.external.watching == "native")
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         (root / PICTURE).write_bytes(NEW)
         await seen.until(lambda: session.hunks.undecided(PICTURE))
         (hunk,) = session.hunks.undecided(PICTURE)
@@ -198,7 +198,7 @@ async def test_a_kept_file_whose_bytes_are_not_recorded_is_committed_after_a_res
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         await session.decisions.accept((await _written(session, NEW)).id)
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False, resume=Journal.latest(state, root)
@@ -218,7 +218,7 @@ async def test_what_was_too_large_to_keep_counts_from_its_first_change(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=False)
+        await session.review.switch_on(since_commit=False)
         for path in (PICTURE, "new.png"):
             (root / path).write_bytes(NEW + b"1")
             await session.review.changed({path})
@@ -242,7 +242,7 @@ async def test_a_put_back_is_undone_after_a_resume(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         hunk = await _written(session, NEW)
         await session.decisions.reject(hunk.id)
     journal = Journal.latest(state, root)
@@ -330,7 +330,7 @@ async def test_what_no_line_shows_is_one_row(
     async with await PairingSession.open(
         forms, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         change(place)
         after = _state(place)
         assert after != before
@@ -381,7 +381,7 @@ async def test_lines_that_change_after_such_a_change_are_shown(
     async with await PairingSession.open(
         forms, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         _make(place, (b"#!/bin/sh\n", path == "run.py"))
         await session.review.changed({path})
         _make(place, (b"#!/bin/sh\nx = 1\n", False))
@@ -407,7 +407,7 @@ async def test_lines_beside_a_chmod_come_back_after_a_resume(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         (root / "run.py").chmod(0o755)
         await session.review.changed({"run.py"})
         (row,) = session.hunks.undecided()
@@ -456,7 +456,7 @@ async def test_a_chmod_is_noticed(root: Path, settings: Settings, endpoint: Endp
     async with await PairingSession.open(root, settings=settings, endpoint=endpoint) as session:
         seen = Witness(session)
         await seen.until(lambda: session.external.watching == "native")
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         await session.files.open("run.py")
         (root / "run.py").chmod(0o755)
         await seen.until(lambda: session.hunks.undecided("run.py"))
@@ -489,7 +489,7 @@ async def test_modes_that_git_does_not_trust_are_not_reviewed(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         (root / "run.py").chmod(0o755)
         await session.review.changed({"run.py"})
         assert not session.hunks.undecided()
@@ -503,7 +503,7 @@ async def test_a_folder_without_git_has_such_rows_too(
     async with await PairingSession.open(
         tmp_path, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=False)
+        await session.review.switch_on(since_commit=False)
         (tmp_path / "run.sh").chmod(0o755)
         for target in ("one", "two"):
             _link(tmp_path / "link", target)
@@ -523,7 +523,7 @@ async def test_such_a_row_comes_back_after_a_kill(
     before = _state(place)
     options = {"settings": settings, "endpoint": endpoint, "watch": False}
     async with await PairingSession.open(forms, **options) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         change(place)
         after = _state(place)
         await session.review.changed({path})
@@ -550,7 +550,7 @@ async def test_what_changed_while_nobody_looked_waits_after_a_resume(
 ) -> None:
     options = {"settings": settings, "endpoint": endpoint, "watch": False}
     async with await PairingSession.open(forms, **options) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         (forms / "run.py").write_text("x = 2\n")
         await session.review.changed({"run.py"})
     (forms / "tool.sh").chmod(0o644)
@@ -582,7 +582,7 @@ async def test_such_a_change_is_committed(
     async with await PairingSession.open(
         forms, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         change(forms / path)
         await session.review.changed({path})
         (hunk,) = session.hunks.undecided()
@@ -614,7 +614,7 @@ async def test_such_a_change_is_committed_after_lines_are_lines_again(
     options = {"settings": settings, "endpoint": endpoint, "watch": False}
     session = await PairingSession.open(forms, **options)
     try:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         change(place)
         kept = _state(place)
         await session.review.changed({path})
@@ -676,7 +676,7 @@ async def test_only_what_was_there_is_ever_written(
         git(root, "commit", "-qm", "file")
     options = {"settings": Settings(), "endpoint": endpoint, "watch": False}
     session = await PairingSession.open(root, **options)
-    await session.review.start(since_commit=True)
+    await session.review.switch_on(since_commit=True)
 
     async def write() -> None:
         state = rng.choice(states)

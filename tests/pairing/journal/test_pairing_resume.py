@@ -75,7 +75,7 @@ async def play(root: Path, endpoint: Endpoint, model: SteppedModel) -> list[tupl
         turn = await session.turns.instruct(Question("three", path="run.py", cursor=3))
         await witness.until(lambda: bool(session.hunks.undecided()))
         await witness.until(lambda: turn.tokens == 1)
-        await session.turns.stop()
+        await session.turns.stop_turn()
         note("stopped turn")
     model.drop()
     return steps

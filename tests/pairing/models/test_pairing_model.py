@@ -84,7 +84,7 @@ async def test_stop_and_redirect(tmp_path: Path, settings: Settings) -> None:
             Question("rename `entry` to `item` in collect", path="work.py")
         )
         await witness.seen(HunkSettled)
-        await session.turns.stop()
+        await session.turns.stop_turn()
         assert third.status in (TurnStatus.STOPPED, TurnStatus.DONE)
         assert path.read_text() == FUNCTION
         for hunk in session.hunks.undecided("work.py"):

@@ -34,20 +34,20 @@ async def test_a_definition_with_at_wins_over_the_cursor_in_another_file(
         Question("rename x to n in @util.py:g", path="main.py", cursor=4)
     )
     assert (turn.path, turn.symbol) == ("util.py", "g")
-    await session.turns.stop()
+    await session.turns.stop_turn()
     turn = await session.turns.instruct(
         Question("add a docstring to @util.py:f", path="main.py", cursor=4)
     )
     assert (turn.path, turn.symbol) == ("util.py", "f")
-    await session.turns.stop()
+    await session.turns.stop_turn()
     turn = await session.turns.instruct(
         Question("in @main.py rename word to text", path="util.py", cursor=1)
     )
     assert (turn.path, turn.symbol) == ("main.py", "main")
-    await session.turns.stop()
+    await session.turns.stop_turn()
     turn = await session.turns.instruct(Question("tidy as in @util.py", path="main.py", cursor=4))
     assert (turn.path, turn.symbol) == ("main.py", "main")
-    await session.turns.stop()
+    await session.turns.stop_turn()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ async def test_a_chat_model_is_shown_the_named_file_where_only_that_has_the_code
         await session.server.ready()
         turn = await session.turns.instruct(Question(asked, path="main.py", cursor=4))
         assert (turn.path, turn.symbol) == (path, symbol)
-        await session.turns.stop()
+        await session.turns.stop_turn()
 
 
 async def test_a_chat_model_is_not_shown_a_file_that_lacks_what_the_instruction_is_about(
@@ -106,7 +106,7 @@ async def test_a_file_named_in_words_wins_over_the_cursor(
 ) -> None:
     turn = await session.turns.instruct(Question(asked, path="main.py", cursor=4))
     assert (turn.path, turn.symbol) == (path, symbol)
-    await session.turns.stop()
+    await session.turns.stop_turn()
 
 
 async def test_where_an_instruction_goes_is_known_before_it_is_sent(
@@ -143,11 +143,11 @@ async def test_a_name_of_another_file_is_not_renamed_where_it_is_used(
     assert not model.requests
     turn = await session.turns.instruct(Question("rename LIMIT to MOST", path="util.py"))
     assert (turn.start, turn.stop) == (0, 1)
-    await session.turns.stop()
+    await session.turns.stop_turn()
     (root / "main.py").write_text(main.replace("hits = util.f", "util.f = hits = util.f"))
     turn = await session.turns.instruct(Question("rename f to first", path="main.py", cursor=4))
     assert turn.symbol == "main", "an attribute that is set here"
-    await session.turns.stop()
+    await session.turns.stop_turn()
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ async def test_what_is_to_be_changed_is_there(
     assert not model.requests
     turn = await session.turns.instruct(Question(asked, path="main.py", cursor=0, selection=(3, 6)))
     assert (turn.start, turn.stop) == (3, 6)
-    await session.turns.stop()
+    await session.turns.stop_turn()
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ async def test_a_plain_name_that_another_file_defines_is_asked_about(
 async def test_ordinary_words_are_no_missing_names(session: PairingSession, asked: str) -> None:
     turn = await session.turns.instruct(Question(asked, path="main.py", cursor=4))
     assert turn.symbol == "main"
-    await session.turns.stop()
+    await session.turns.stop_turn()
 
 
 async def test_a_name_that_an_undecided_hunk_brings_is_there(
@@ -262,14 +262,14 @@ async def test_a_name_that_an_undecided_hunk_brings_is_there(
     question = Question("have fresh_one take a list", path="main.py", cursor=4)
     turn = await session.turns.instruct(question)
     assert turn.symbol == "main"
-    await session.turns.stop()
+    await session.turns.stop_turn()
 
 
 @pytest.mark.parametrize("asked", ["rename it to first", "rename the function to first"])
 async def test_a_word_for_the_thing_itself_is_no_name(session: PairingSession, asked: str) -> None:
     turn = await session.turns.instruct(Question(asked, path="main.py", cursor=4))
     assert turn.symbol == "main"
-    await session.turns.stop()
+    await session.turns.stop_turn()
 
 
 def test_a_decorator_is_not_a_file(root: Path) -> None:
@@ -341,7 +341,7 @@ async def test_another_name_right_after_the_end_is_for_the_last_answer(
     assert (turn.path, turn.symbol) == ("main.py", "main")
     await Witness(session).until(lambda: model.asked != "rename hits to found in main")
     assert model.asked == "rename `found` to `matches`"
-    await session.turns.stop()
+    await session.turns.stop_turn()
 
 
 async def test_an_instruction_for_undecided_lines_says_so(
@@ -353,7 +353,7 @@ async def test_an_instruction_for_undecided_lines_says_so(
     await session.turns.finished()
     await session.turns.instruct(Question("add a docstring to main", path="main.py"))
     assert any("works on the text of" in each.text for each in session.status.notices)
-    await session.turns.stop()
+    await session.turns.stop_turn()
 
 
 @pytest.mark.parametrize(

@@ -457,7 +457,7 @@ async def test_a_request_carries_the_check_that_failed(
     async with session:
         before = await session.turns.preview(Question("fix @error", path="app.py"))
         assert before.budget.endswith("; left out: error")
-        await session.check.start()
+        await session.check.start_command()
         await session.check.finished()
         context = await session.turns.preview(Question("fix @error", path="app.py"))
         assert not context.left_out

@@ -42,7 +42,7 @@ async def test_instructions_that_go_nowhere(
     await session.turns.instruct(Question("change run"))
     with pytest.raises(TurnRunningError):
         await session.turns.instruct(Question("again", path="run.py", cursor=3))
-    await session.turns.stop()
+    await session.turns.stop_turn()
 
 
 async def test_a_name_that_another_file_has_is_found_there(
@@ -102,7 +102,7 @@ async def test_a_plain_word_is_no_place_elsewhere(
     (root / "report.py").write_text("production = 1\ndef upper():\n    average = memory = 2\n")
     turn = await session.turns.instruct(Question(said, path="run.py", cursor=3))
     assert turn.symbol == "run"
-    await session.turns.stop()
+    await session.turns.stop_turn()
 
 
 async def test_instruction_without_a_path_finds_the_file(
@@ -110,7 +110,7 @@ async def test_instruction_without_a_path_finds_the_file(
 ) -> None:
     turn = await session.turns.instruct(Question("add a docstring to `run`"))
     assert (turn.path, turn.symbol) == ("run.py", "run")
-    await session.turns.stop()
+    await session.turns.stop_turn()
 
 
 async def test_empty_folder(tmp_path: Path, settings: Settings, endpoint: Endpoint) -> None:
@@ -129,4 +129,4 @@ async def test_region_that_is_too_long(session: PairingSession, model: SteppedMo
         await session.turns.instruct(Question("change", path="run.py", cursor=3))
     turn = await session.turns.instruct(Question("change", path="run.py", selection=(5, 20)))
     assert (turn.start, turn.stop) == (5, 20)
-    await session.turns.stop()
+    await session.turns.stop_turn()

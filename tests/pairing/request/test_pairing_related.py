@@ -213,7 +213,7 @@ async def test_a_question_carries_it_too(session: PairingSession, hosted: Hosted
     assert await session.turns.related_found()
     hosted.say("Money.")
     hosted.end()
-    await session.chat.ask(Question(asked, path="shop.py", cursor=11))
+    await session.chat.ask_question(Question(asked, path="shop.py", cursor=11))
     await session.chat.finished()
     assert "<definitions-used>" in hosted.messages[-1][1]
     assert "<places-of-use>" in hosted.messages[-1][1]

@@ -60,7 +60,7 @@ async def test_what_is_rehearsed_is_what_is_sent(hosted: Hosted, url: str, root:
         assert sent.recipient == draft.recipient == "model-x at hosted"
         assert hosted.messages == [*sent.content.messages]
         asked = await session.chat.rehearse(Question("why", path="run.py", cursor=3))
-        await session.chat.ask(Question("why", path="run.py", cursor=3))
+        await session.chat.ask_question(Question("why", path="run.py", cursor=3))
         await until(lambda: len(session.sent) == 2)
         latest = next(iter(session.sent))
         assert latest.kind is SentKind.QUESTION

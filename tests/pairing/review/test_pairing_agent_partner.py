@@ -69,7 +69,7 @@ async def test_a_put_back_waits_for_the_end_of_the_agents_turn(
         await session.decisions.reject(hunk.id)
         assert any("when Scripted is done" in n.text for n in session.status.notices)
         assert bill.read_text() == NEW
-        session.agent.stop()
+        session.agent.stop_working()
         await until(lambda: bill.read_text() == OLD)
         assert not session.agent.busy
 
@@ -250,7 +250,7 @@ async def test_a_text_that_the_turn_does_not_take_is_sent_after_it(
         assert not session.agent.steers
         assert session.agent.send("and the total")
         assert session.agent.queued == ["and the fee", "and the total"]
-        session.agent.stop()
+        session.agent.stop_working()
 
         def prompts() -> list[str]:
             asked = (m for m in sent(tmp_path) if m.get("method") == "session/prompt")

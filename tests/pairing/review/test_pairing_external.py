@@ -39,7 +39,7 @@ async def watched(root: Path, settings: Settings, endpoint: Endpoint) -> AsyncIt
     async with await PairingSession.open(root, settings=settings, endpoint=endpoint) as session:
         reviewed = Reviewed(session)
         await reviewed.until(lambda: session.external.watching == "native")
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         yield reviewed
 
 
@@ -62,7 +62,7 @@ async def reviewing(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
         (root / "run.py").write_text(AFTER)
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         yield session
 
 
@@ -164,7 +164,7 @@ async def test_a_dirty_tree_is_reviewed_against_the_index(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         hunks = {hunk.path: hunk for hunk in session.hunks.undecided()}
         assert sorted(hunks) == ["new.py", "other.py", "run.py"]
         assert hunks["run.py"].new == ("    step_20 = work(220)",)
@@ -223,7 +223,7 @@ async def test_a_checkout_needs_no_review(watched: Reviewed, root: Path) -> None
 async def test_what_is_written_while_a_move_of_head_is_followed_is_reviewed(
     session: PairingSession, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await session.review.start(since_commit=True)
+    await session.review.switch_on(since_commit=True)
     (root / "run.py").write_text(AFTER)
     await session.review.changed({"run.py"})
     before = [hunk.new for hunk in session.hunks.waiting()]
@@ -260,7 +260,7 @@ async def test_a_checkout_of_many_files_leaves_the_hunks_of_others_alone(
     async with await PairingSession.open(root, settings=settings, endpoint=endpoint) as session:
         reviewed = Reviewed(session)
         await reviewed.until(lambda: session.external.watching == "native")
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         (root / "run.py").write_text(AFTER)
         hunks = await reviewed.waiting(2)
         assert await session.decisions.reject(hunks[1].id)
@@ -364,7 +364,7 @@ async def test_a_commit_by_the_other_program_decides_nothing(watched: Reviewed, 
 async def test_many_files_at_once_are_opened_when_asked(
     session: PairingSession, root: Path
 ) -> None:
-    await session.review.start(since_commit=True)
+    await session.review.switch_on(since_commit=True)
     (root / "run.py").write_text(AFTER)
     await session.review.changed({"run.py"})
     many = [f"many_{number}.py" for number in range(MAX_FILES + 10)]
@@ -382,7 +382,7 @@ async def test_many_files_at_once_are_opened_when_asked(
 
 async def many_written(session: PairingSession, root: Path) -> list[str]:
     """New files in a review, more than it opens by itself."""
-    await session.review.start(since_commit=True)
+    await session.review.switch_on(since_commit=True)
     many = [f"many_{number}.py" for number in range(MAX_FILES + 10)]
     for name in many:
         (root / name).write_text("x = 1\n")
@@ -418,7 +418,7 @@ async def test_one_message_tells_of_all_open_files_that_changed(
 async def test_a_file_written_after_it_was_read_ahead_is_read_again(
     session: PairingSession, root: Path
 ) -> None:
-    await session.review.start(since_commit=True)
+    await session.review.switch_on(since_commit=True)
     (root / "other.py").write_text("x = 22\n")
     (root / "run.py").write_text(AFTER)
     looked_at = session.files.unopened_changes(["other.py", "run.py"])
@@ -435,7 +435,7 @@ async def test_a_review_that_stops_opens_no_further_file(
     many = await many_written(session, root)
     looking = asyncio.create_task(session.review.look())
     await Witness(session).until(lambda: len(session.files) > 1)
-    session.review.stop()
+    session.review.switch_off()
     opened = len(session.files)
     await looking
     assert len(session.files) <= opened + 1, "one may be on its way"
@@ -525,7 +525,7 @@ async def test_a_write_found_by_a_decision_is_in_the_journal(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
         await session.files.open("run.py")
-        await session.review.start(since_commit=False)
+        await session.review.switch_on(since_commit=False)
         (root / "run.py").write_text(AFTER)
         async with session.files.lock:  # As at the start of a turn.
             await session.files.refreshed("run.py")
@@ -558,7 +558,7 @@ async def busy(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         (root / "run.py").write_text(AFTER)
         await session.review.changed({"run.py"})
         yield session
@@ -652,7 +652,7 @@ async def test_what_is_written_while_the_program_does_not_run_is_reviewed(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=False)
+        await session.review.switch_on(since_commit=False)
         (root / "run.py").write_text(AFTER)
         await session.review.changed({"run.py"})
         first, second = session.hunks.undecided()
@@ -700,7 +700,7 @@ async def test_a_review_knows_the_session_in_which_its_hunks_were_kept(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         assert session.hunks.undecided("run.py")
         assert await session.earlier_review() is None, "what was kept has changed since"
 
@@ -711,7 +711,7 @@ async def test_what_is_written_meanwhile_to_an_open_file_is_reviewed(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=False)
+        await session.review.switch_on(since_commit=False)
         (root / "run.py").write_text(AFTER)
         await session.review.changed({"run.py"})
         known = {hunk.id for hunk in session.hunks.undecided()}
@@ -736,7 +736,7 @@ async def test_a_new_file_without_lines_takes_no_decision_back(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=False)
+        await session.review.switch_on(since_commit=False)
         (root / "run.py").write_text(AFTER)
         await session.review.changed({"run.py"})
         first, _ = session.hunks.undecided()
@@ -758,7 +758,7 @@ async def test_a_new_file_without_lines_takes_no_decision_back(
 async def test_keeping_that_a_new_file_was_emptied_leaves_the_file(
     session: PairingSession, root: Path
 ) -> None:
-    await session.review.start(since_commit=False)
+    await session.review.switch_on(since_commit=False)
     new = root / "new.py"
     new.write_text("x = 1\n")
     await session.review.changed({"new.py"})
@@ -783,7 +783,7 @@ async def test_a_checkout_while_the_program_does_not_run_needs_no_review(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=False)
+        await session.review.switch_on(since_commit=False)
         (root / "run.py").write_text(AFTER)
         await session.review.changed({"run.py"})
     git(root, "checkout", "-q", "main")
@@ -807,7 +807,7 @@ async def test_a_deleted_program_is_executable_when_it_comes_back(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=False)
+        await session.review.switch_on(since_commit=False)
         git(root, "rm", "-q", "run.sh") if staged else (root / "run.sh").unlink()
         await session.review.changed({"run.sh"})
         (hunk,) = session.hunks.undecided()
@@ -818,7 +818,7 @@ async def test_a_deleted_program_is_executable_when_it_comes_back(
 async def test_a_formatter_joins_the_hunk_that_it_changes(
     session: PairingSession, root: Path
 ) -> None:
-    await session.review.start(since_commit=True)
+    await session.review.switch_on(since_commit=True)
     (root / "other.py").write_text("x = 1\ny=[1,\n2]\n")
     await session.review.changed({"other.py"})
     (root / "other.py").write_text("x = 1\ny = [1, 2]\n")
@@ -837,7 +837,7 @@ async def test_a_program_that_git_does_not_know_is_executable_when_it_comes_back
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=False)
+        await session.review.switch_on(since_commit=False)
         (root / "new.sh").unlink()
         await session.review.changed({"new.sh"})
         (hunk,) = session.hunks.undecided()
@@ -851,7 +851,7 @@ async def test_undo_brings_a_file_back_with_its_permissions(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=False)
+        await session.review.switch_on(since_commit=False)
         (root / "secret.sh").write_text("#!/bin/sh\n")
         (root / "secret.sh").chmod(0o700)
         await session.review.changed({"secret.sh"})
@@ -895,7 +895,7 @@ async def test_what_no_hunk_shows_is_told_and_goes_back_with_the_last_one(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         (root / "few.txt").write_bytes(data)
         await session.review.changed({"few.txt"})
         said = [notice.text for notice in session.status.notices if "no hunk shows" in notice.text]
@@ -915,7 +915,7 @@ async def test_line_ends_that_change_after_a_decision_are_a_row_of_their_own(
     session: PairingSession, root: Path
 ) -> None:
     """The kept lines are committed without them, and they can be put back."""
-    await session.review.start(since_commit=True)
+    await session.review.switch_on(since_commit=True)
     (root / "latin.txt").write_bytes(b"one\n2\n")
     await session.review.changed({"latin.txt"})
     assert await session.decisions.accept_rest("latin.txt")
@@ -933,7 +933,7 @@ async def test_line_ends_that_change_after_a_decision_are_a_row_of_their_own(
 async def test_a_permission_that_changes_with_lines_goes_with_them(
     session: PairingSession, root: Path
 ) -> None:
-    await session.review.start(since_commit=True)
+    await session.review.switch_on(since_commit=True)
     place = root / "latin.txt"
     place.write_bytes(b"one\n2\n")
     place.chmod(0o755)
@@ -957,7 +957,7 @@ async def test_a_hard_linked_file_is_reviewed_by_all_its_names_and_written_by_on
     git(root, "add", "two.py")
     session = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
     async with session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         (root / "run.py").write_text(AFTER)
         await session.review.changed({"run.py"})  # all that a watcher hears of
         assert len(session.hunks.undecided("two.py")) == 2

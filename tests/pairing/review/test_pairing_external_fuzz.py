@@ -265,7 +265,7 @@ async def run_case(seed: int, endpoint: Endpoint, model: SteppedModel) -> None:
         folder = Folder(session, root, rng, endpoint, model)
         done: list[str] = []
         try:
-            await session.review.start(since_commit=True)
+            await session.review.switch_on(since_commit=True)
             steps = [*[folder.write] * 4, *[folder.decide] * 6, *[folder.travel] * 2, folder.save]
             steps += [folder.instruct, folder.put_back, folder.pause, folder.kill]
             for _ in range(rng.randint(2, 24)):

@@ -84,7 +84,7 @@ class Gated(Witness):
 
     async def listening(self) -> None:
         await self.until(lambda: self.session.external.watching == "native")
-        await self.session.review.start(since_commit=True)
+        await self.session.review.switch_on(since_commit=True)
         folder = Path(os.environ["MIDSTREAM_STATE_DIR"]) / "hooks"
         folder = folder if len(str(folder)) < 76 else Path(socket_folder())
         await self.until(lambda: folder.is_dir() and any(folder.iterdir()))
@@ -309,7 +309,7 @@ async def test_a_session_that_ends_means_no(gated: Gated, root: Path) -> None:
 
 
 async def test_without_a_review_the_hook_is_silent(gated: Gated) -> None:
-    gated.session.review.stop()
+    gated.session.review.switch_off()
     assert gated.count(ReviewSwitched) == 2
     await gated.until(lambda: not Path(socket_folder()).exists())
     assert await (await gated.edit()).answer() is None
@@ -414,7 +414,7 @@ async def test_holding_edits_is_switched_off_and_on_during_a_review(
     gated: Gated, settings: Settings
 ) -> None:
     session = gated.session
-    session.apply(replace(settings, hold_edits=False))
+    session.apply_settings(replace(settings, hold_edits=False))
     await gated.until(lambda: not session.gate.listening)
-    session.apply(replace(settings, hold_edits=True))
+    session.apply_settings(replace(settings, hold_edits=True))
     await gated.until(lambda: session.gate.listening)

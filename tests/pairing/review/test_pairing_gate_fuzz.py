@@ -158,7 +158,7 @@ async def test_only_the_agent_writes_and_only_what_was_accepted(
     session = await PairingSession.open(root, settings=Settings(), endpoint=endpoint, watch=False)
     async with session:
         session.decisions.put_backs.to_postpone = lambda _: []  # type: ignore[method-assign]
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         agent = Agent(session, root, rng)
         steps = [agent.call, agent.decide, agent.decide, agent.decide, agent.decide]
         steps += [agent.others_write, agent.undo, agent.give_up]

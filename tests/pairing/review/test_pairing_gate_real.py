@@ -80,7 +80,7 @@ async def reviewed(
     async with await PairingSession.open(root, settings=settings, endpoint=endpoint) as session:
         witness = Witness(session)
         await witness.until(lambda: session.external.watching == "native")
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         await witness.until(lambda: os.path.isdir(socket_folder()) and os.listdir(socket_folder()))  # noqa: PTH112, PTH208
         yield witness
 

@@ -303,7 +303,7 @@ def test_a_session_that_is_too_busy_to_accept_is_no_consent(
 @pytest.fixture
 async def session(session: PairingSession) -> PairingSession:
     """A review that is told what was written."""
-    await session.review.start(since_commit=True)
+    await session.review.switch_on(since_commit=True)
     return session
 
 

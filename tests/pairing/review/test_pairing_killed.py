@@ -71,7 +71,7 @@ async def main():
     session = await PairingSession.open(
         Path(sys.argv[1]), settings=Settings(), endpoint=unreachable, watch=False
     )
-    await session.review.start(since_commit=True)
+    await session.review.switch_on(since_commit=True)
     while not listens():
         await asyncio.sleep(0.01)
     print("ready", flush=True)

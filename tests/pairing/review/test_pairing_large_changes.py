@@ -45,7 +45,7 @@ def in_loop(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_what_takes_long_is_done_in_threads(
     root: Path, session: PairingSession, in_loop: list[str]
 ) -> None:
-    await session.review.start(since_commit=True)
+    await session.review.switch_on(since_commit=True)
     (root / "old.txt").write_text(LARGE.replace("word", "verb"))
     (root / "new.txt").write_text(LARGE.replace("a line", "a new line"))
     (root / "gone.txt").unlink()

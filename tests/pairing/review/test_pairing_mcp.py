@@ -88,7 +88,7 @@ async def reviewed(root: Path, settings: Settings, endpoint: Endpoint) -> AsyncI
     async with await PairingSession.open(root, settings=settings, endpoint=endpoint) as session:
         witness = Witness(session)
         await witness.until(lambda: session.external.watching == "native")
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         await witness.until(lambda: session.gate.listening)
         yield witness
 

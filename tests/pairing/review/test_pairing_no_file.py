@@ -21,7 +21,7 @@ STATES = {"none": None, "empty": b"", "lines": b"x\ny\n", "binary": b"\0\1"}
 @pytest.fixture
 async def session(session: PairingSession) -> PairingSession:
     """A review that is told what was written."""
-    await session.review.start(since_commit=True)
+    await session.review.switch_on(since_commit=True)
     return session
 
 
@@ -80,7 +80,7 @@ async def test_a_resumed_review_tells_them_apart(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         await become(session, root, "base.txt", b"c\n")
         await become(session, root, "f.txt", STATES[first])
         await session.decisions.accept_rest("f.txt", anyway=True)

@@ -66,7 +66,7 @@ async def checked(
     async with await PairingSession.open(
         root, settings=Settings(), endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         yield Checked(session)
 
 

@@ -102,7 +102,7 @@ async def test_an_edit_that_is_reported_after_the_write_is_found(
         assert known is not None
         assert not known.proven
         assert (known.author, session.provenance.author_of(hunk)) == ("Scripted", "")
-        session.agent.stop()
+        session.agent.stop_working()
         await until(lambda: session.provenance.author_of(hunk) == "Scripted, turn 1")
         later = session.provenance.of(hunk)
         assert later is not None
@@ -125,7 +125,7 @@ async def test_hunks_that_one_edit_explains_keep_their_times(
         await until(lambda: len(session.hunks.undecided()) == 2)
         hunks += session.hunks.undecided("other.py")
         before = [session.provenance.of(hunk) for hunk in hunks]
-        session.agent.stop()
+        session.agent.stop_working()
         await until(lambda: all(map(session.provenance.author_of, hunks)))
         after = [session.provenance.of(hunk) for hunk in hunks]
         assert [each and each.seen for each in after] == [each and each.seen for each in before]

@@ -115,7 +115,7 @@ async def test_nothing_is_put_back_written_or_committed(repo: Path, endpoint: En
             session.turns.run_in_background(Question("rename it", "a.py", 0)),
             session.background.elsewhere(hunk.id),
             session.agent.begin(KnownAgent("", "Agent", ("no-such-program",))),
-            session.review.start(since_commit=False),
+            session.review.switch_on(since_commit=False),
         ):
             with pytest.raises(SnapshotError, match=refused):
                 await refusing

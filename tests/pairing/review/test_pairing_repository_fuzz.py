@@ -418,7 +418,7 @@ async def test_disk_and_commits_equal_the_model(
     async with await PairingSession.open(
         root, settings=Settings(guard=False), endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         play = Play(root, session, rng)
         steps = (
             play.write,

@@ -59,7 +59,7 @@ async def test_lines_go_back_when_codex_in_another_terminal_is_quiet(
     steps = (Use("exec", f"text(await tools.apply_patch({json.dumps(PATCH)}));"), Say("Done."))
     async with await PairingSession.open(root, settings=settings, endpoint=endpoint) as session:
         await until(lambda: session.external.watching == "native")
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         with ScriptedModel(*steps) as model:
             (home / "config.toml").write_text(codex_settings(model.url))
             agent = await asyncio.create_subprocess_exec(

@@ -24,7 +24,7 @@ async def test_titles_are_kept_in_the_journal(tmp_path: Path) -> None:
         async with await PairingSession.open(
             root, settings=Settings(), endpoint=endpoint, watch=False
         ) as session:
-            await session.review.start(since_commit=True)
+            await session.review.switch_on(since_commit=True)
             for path, text in FILES.items():
                 (root / path).write_text(text.replace("total", "amount"))
             await session.review.changed(set(FILES))

@@ -53,7 +53,7 @@ async def walker(
     async with await PairingSession.open(
         root, settings=Settings(), endpoint=endpoint, watch=False
     ) as session:
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         yield Walker(session)
 
 

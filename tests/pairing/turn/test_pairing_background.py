@@ -108,7 +108,7 @@ async def test_a_comment_is_carried_out_in_a_review(
     """Its own line is a change that waits for a decision, too."""
     witness = Witness(session)
     path = session.root / "tally.py"
-    await session.review.start(since_commit=True)
+    await session.review.switch_on(since_commit=True)
     save(path, TALLY.replace(before, after).replace("RATE = 3", "RATE = 4"))
     await quiet(session, witness)
     waiting = session.hunks.undecided("tally.py")
@@ -125,7 +125,7 @@ async def test_a_comment_beside_other_changes_of_its_lines_asks_for_a_decision_f
     session: PairingSession,
 ) -> None:
     witness = Witness(session)
-    await session.review.start(since_commit=True)
+    await session.review.switch_on(since_commit=True)
     asked = "def total(rows, most):  # rename rows to entries AI!"
     save(session.root / "tally.py", TALLY.replace("def total(rows):", asked))
     await witness.until(lambda: "then ask again" in witness.notice)
@@ -332,7 +332,7 @@ async def test_a_stop_drops_what_waits(session: PairingSession) -> None:
     await session.turns.instruct(Question("rename cost to price in largest", path="tally.py"))
     (hunk,) = await witness.decidable(1)
     await session.background.elsewhere(hunk)
-    await session.turns.stop()
+    await session.turns.stop_turn()
     assert "1 background edit was cancelled" in witness.notice
     assert not session.background.waiting
 

@@ -135,7 +135,7 @@ async def test_stop_while_candidates_are_written(root: Path, model: SteppedModel
             answer(model, GOOD)
             turn = await session.turns.instruct(Question("be exact", path="area.py", cursor=1))
             await witness.until(lambda: session.turns.trying == (2, 4))
-            await session.turns.stop()
+            await session.turns.stop_turn()
             assert turn.status is TurnStatus.STOPPED
             assert session.turns.trying is None
             assert not list(session.hunks)

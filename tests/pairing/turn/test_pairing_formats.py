@@ -128,7 +128,7 @@ async def test_stop_keeps_what_is_complete(
         await witness.until(
             lambda: session.turns.writing is not None and session.turns.writing[1] > 15
         )
-        await session.turns.stop()
+        await session.turns.stop_turn()
         assert turn.status is TurnStatus.STOPPED
         assert hosted.interrupts == 1
         assert await session.decisions.accept_rest("run.py") == 1
@@ -349,7 +349,7 @@ async def test_a_session_with_blocks_is_resumed(
                 s.new_lines for p in session.files.values() for s in p.segments if not p.base.lines
             )
         )
-        await session.turns.stop()
+        await session.turns.stop_turn()
         journal = session.journal.path
         before = [(h.id, h.path, h.state, h.new) for h in session.hunks]
     again = await opened(root, hosted.settings(url, "v4a"), resume=journal)
@@ -478,7 +478,7 @@ async def test_an_edit_of_lines_that_nobody_has_reviewed_is_left_out(
     session = await opened(root, hosted.settings(url, edit_format))
     async with session:
         (root / "run.py").write_text(changed(theirs))
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         (other,) = session.hunks.undecided()
         ask = session.turns.instruct(Question("rename two", path="run.py"))
         if edit_format == "whole":
@@ -511,7 +511,7 @@ async def test_a_file_that_nobody_has_reviewed_is_neither_deleted_nor_moved(
     async with session:
         (root / "run.py").write_text(changed(SECOND))
         (root / "other.py").write_text("x = 3\n")
-        await session.review.start(since_commit=True)
+        await session.review.switch_on(since_commit=True)
         hosted.say(
             "*** Begin Patch\n*** Delete File: run.py\n*** Update File: other.py\n"
             "*** Move to: moved.py\n@@\n-x = 3\n+x = 4\n*** End Patch\n"

@@ -178,7 +178,7 @@ class Case:
         elif kind == "refresh":
             await session.external.refresh()
         elif kind == "stop":
-            await session.turns.stop()
+            await session.turns.stop_turn()
         elif kind == "end":
             self.script = []
             self.model.end()

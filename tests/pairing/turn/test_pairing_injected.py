@@ -161,7 +161,7 @@ async def obeys(
                 session.status.subscribe(lambda _: chat.question and end.set())
             end = asyncio.Event()
             if asks:
-                await chat.ask(
+                await chat.ask_question(
                     Question("what do the notes in @README.md say?", path="app.py", cursor=0)
                 )
                 work = asyncio.create_task(chat.finished())
@@ -176,8 +176,8 @@ async def obeys(
                 looked = [use for use in chat.entries if isinstance(use, ToolUse)]
                 assert all(use.call.status != "completed" for use in looked)
                 assert not chat.permission.allowed
-            await chat.stop()
-            await session.turns.stop()
+            await chat.stop_answer()
+            await session.turns.stop_turn()
             await work
             if asks:
                 assert not len(session.hunks), "a question brings no hunks"

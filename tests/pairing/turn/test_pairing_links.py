@@ -91,7 +91,7 @@ async def test_a_question_with_calls_of_tools(far: ScriptedLink, root: Path) -> 
     far.reply(Call("run_shell", "rm -rf ."), *(Call("read_file", arguments=a) for a in MALFORMED))
     far.reply(Say("It *runs* (run.py:3).\n"))
     async with opened(far, root) as session:
-        await session.chat.ask(Question("what does it do?", path="run.py", cursor=0))
+        await session.chat.ask_question(Question("what does it do?", path="run.py", cursor=0))
         await session.chat.finished()
         (said,) = exchanges(session.chat.entries)
         assert said.answered == "I look.\n\nIt *runs* (run.py:3).\n"
@@ -106,21 +106,21 @@ async def test_a_question_with_calls_of_tools(far: ScriptedLink, root: Path) -> 
         assert "There is no file" in far.told(2)
         assert [status for _, status in looked(session)[-3:]] == ["failed"] * 3
         far.reply()
-        await session.chat.ask(Question("and?"))
+        await session.chat.ask_question(Question("and?"))
         await session.chat.finished()
         assert len(exchanges(session.chat.entries)) == 1, "an empty answer is none"
         far.reply(Say("Half an ans"), Cut())
-        await session.chat.ask(Question("and?"))
+        await session.chat.ask_question(Question("and?"))
         await session.chat.finished()
         far.reply(Say("Half of it"), Limit())
-        await session.chat.ask(Question("and?"))
+        await session.chat.ask_question(Question("and?"))
         await session.chat.finished()
         assert [said.answered for said in exchanges(session.chat.entries)[1:]] == [
             "Half an ans",
             "Half of it",
         ]
         far.reply(Say("Yes."))
-        await session.chat.ask(Question("sure?"))
+        await session.chat.ask_question(Question("sure?"))
         await session.chat.finished()
         assert exchanges(session.chat.entries)[-1].answered.strip() == "Yes."
     assert on_disk(root) == FILES
@@ -171,7 +171,9 @@ async def test_a_file_that_is_only_proposed_is_asked_about_and_changed(
     async with opened(far, root) as session:
         assert await instruct(session) is TurnStatus.DONE
         far.reply(Say("It returns 1.\n"))
-        await session.chat.ask(Question("what does it return?", path="pkg/fresh.go", cursor=2))
+        await session.chat.ask_question(
+            Question("what does it return?", path="pkg/fresh.go", cursor=2)
+        )
         await session.chat.finished()
         assert exchanges(session.chat.entries)[-1].answered == "It returns 1.\n"
         assert "func Fresh() int" in far.told(1)
@@ -276,7 +278,7 @@ async def test_in_the_middle_of_a_call(far: ScriptedLink, root: Path, redirect: 
             assert "only the import" in far.told(1)
             assert [hunk.new for hunk in session.hunks.undecided()] == [("import new",)]
         else:
-            await session.turns.stop()
+            await session.turns.stop_turn()
             assert not session.turns.busy
         assert not looked(session), "half a call is none"
         await works(session, far)
@@ -301,7 +303,7 @@ async def test_in_the_middle_of_the_third_file(
             (hunk,) = session.hunks.undecided("gone.txt")
             assert hunk.new == ("three",)
         else:
-            await session.turns.stop()
+            await session.turns.stop_turn()
             assert not session.turns.busy
         assert [hunk.state for hunk in session.hunks if hunk.path == "util.js"] == [
             HunkState.SETTLED
@@ -338,7 +340,7 @@ async def test_an_answer_without_an_end(far: ScriptedLink, root: Path, flood: Fl
             assert "it reasoned for more than 1,000,000 characters" in error
         assert len(session.hunks.undecided("run.py")) == 1
         far.reply(flood)
-        await session.chat.ask(Question("why?"))
+        await session.chat.ask_question(Question("why?"))
         await session.chat.finished()
         assert "more than" in str(session.chat.entries[-1])
         await works(session, far)

@@ -73,7 +73,7 @@ async def test_a_stop_takes_lines_whose_place_is_undecided_off_the_screen(
     model.give("def run():\n    entirely = different(1)\n    another = thing(2)\n    thi")
     segments = session.files["a.py"].segments
     await witness.until(lambda: len(segments[0].new_lines) == 3)
-    await session.turns.stop()
+    await session.turns.stop_turn()
     rows = session.files["a.py"].segments[0].settled
     assert [row.text for row in rows] == OLD.splitlines()
     assert [row.new for row in rows] == list(range(len(rows)))

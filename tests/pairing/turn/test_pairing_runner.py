@@ -106,7 +106,7 @@ class Course:
             case "end":
                 self.model.end()
             case "stop":
-                self.begin(session.turns.stop())
+                self.begin(session.turns.stop_turn())
             case "redirect":
                 self.begin(session.turns.redirect(f"change {count}"))
             case "rename":
@@ -209,7 +209,7 @@ async def test_a_caller_that_gives_up_leaves_the_runner_usable(tmp_path: Path) -
             for _ in range(waits):
                 await asyncio.sleep(0)
             asking.cancel()
-            stopping = asyncio.create_task(session.turns.stop())
+            stopping = asyncio.create_task(session.turns.stop_turn())
             await asyncio.sleep(0)
             stopping.cancel()
             await asyncio.gather(asking, stopping, return_exceptions=True)

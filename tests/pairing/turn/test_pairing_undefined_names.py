@@ -75,7 +75,7 @@ async def test_a_rename_that_was_stopped_is_told_after_accepting_all(
     model.give("".join(BEFORE.replace("found", "kept").splitlines(keepends=True)[:4]))
     await session.turns.instruct(Question("rename it", path="run.py", cursor=1))
     (hunk,) = await witness.decidable(1)
-    await session.turns.stop()
+    await session.turns.stop_turn()
     await session.turns.finished()
     assert await session.decisions.accept_rest("run.py") == 1
     assert "    kept = []\n" in (root / "run.py").read_text()

@@ -124,7 +124,7 @@ async def test_another_name_after_a_stop_is_no_doubt(
     model.give("".join(renamed.splitlines(keepends=True)[:2]) + "    wi")
     await session.turns.instruct(Question("rename path to file", path="files.py", cursor=0))
     await witness.decidable(1)
-    await session.turns.stop()
+    await session.turns.stop_turn()
     for name in ("source", "place"):
         told = len(session.status.notices)
         await ask(session, model, BODY.replace("path", name), f"no, call it {name}", marked=False)
@@ -144,7 +144,7 @@ async def test_another_name_after_a_stop_that_left_nothing(
     model.give("def load(fi")
     await session.turns.instruct(Question("rename path to file", path="files.py", cursor=0))
     await witness.until(lambda: bool(session.turns.last and session.turns.last.tokens))
-    await session.turns.stop()
+    await session.turns.stop_turn()
     assert not session.hunks.undecided()
     told = len(session.status.notices)
     await ask(session, model, BODY.replace("path", "source"), "no, call it source", marked=False)

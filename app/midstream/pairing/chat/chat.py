@@ -234,12 +234,12 @@ class Chat:
         return "\n".join(said)
 
     async def preview(self, question: Question) -> Context:
-        """What would be sent along with a question; errors are those of ``ask``."""
+        """What would be sent along with a question; errors are those of ``ask_question``."""
         _, room = self._remembered()
         return await self._builder().question_context(question, room, look=True)
 
     async def rehearse(self, question: Question, *, plan: bool = False) -> Sent:
-        """The request that ``ask`` would make; it is not sent.  Raises as that does."""
+        """The request that ``ask_question`` would make; it is not sent.  Raises as that does."""
         messages, room = self._remembered()
         context = await self._builder().question_context(question, room, look=True)
         asked = RequestContent(
@@ -248,7 +248,7 @@ class Chat:
         kind = SentKind.PLAN if plan else SentKind.QUESTION
         return Sent(kind, question.text, self._server.recipient, asked, context)
 
-    async def ask(self, question: Question, *, plan: bool = False) -> None:
+    async def ask_question(self, question: Question, *, plan: bool = False) -> None:
         """Ask; returns when the answer is on its way.  An answer that is being written ends first.
 
         Args:
@@ -269,11 +269,11 @@ class Chat:
             check_answers(self._server.model_info)
             # Read before the running answer is ended: a question may be refused.
             context = await self._builder().question_context(question, self._remembered()[1])
-            await self.stop()
+            await self.stop_answer()
             if not self._closed:
                 self._begin(question, context, plan=plan)
 
-    async def stop(self) -> None:
+    async def stop_answer(self) -> None:
         """End the answer that is being written; what was said of it stays and is remembered."""
         reply = self._reply
         if reply is None:
@@ -290,7 +290,7 @@ class Chat:
 
     async def clear(self) -> None:
         """Begin a new conversation; the journal keeps the old one."""
-        await self.stop()
+        await self.stop_answer()
         if not self.on:
             return
         self.entries.clear()
@@ -303,7 +303,7 @@ class Chat:
     async def close(self) -> None:
         """End it for good."""
         self._closed = True
-        await self.stop()
+        await self.stop_answer()
         self._herald.close()
 
     async def _reach(self) -> None:

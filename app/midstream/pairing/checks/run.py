@@ -211,7 +211,7 @@ class ProjectCheck:
             return CheckCommand(self.configured, "your settings", own=True)
         return await asyncio.to_thread(suggested_command, self._workspace.root)
 
-    async def start(self, *, confirmed: bool = False, proposed: bool = False) -> None:
+    async def start_command(self, *, confirmed: bool = False, proposed: bool = False) -> None:
         """Run the command; returns when it is running, or its copy is being made.
 
         Args:
@@ -247,7 +247,7 @@ class ProjectCheck:
                 raise UnconfirmedCommandError(command)
         await self._start(command, changes)
 
-    async def stop(self) -> None:
+    async def stop_command(self) -> None:
         """End the command and everything that it has started in its process group."""
         process = self._process
         if not self.running:
@@ -488,7 +488,7 @@ class ProjectCheck:
         if self.running or self._hunks.undecided():
             return
         try:
-            await self.start()
+            await self.start_command()
         except UnconfirmedCommandError as error:
             self._status.inform(f"{error.problem}, which was not confirmed yet.", "checks")
         except UserError as error:

@@ -644,7 +644,7 @@ class AcceptedChanges:
         """Whether git and the hooks of the repository are running."""
         return self._git is not None
 
-    def stop(self) -> None:
+    def stop_git(self) -> None:
         """End git and its hooks, if they run; a finished commit stays."""
         self._stop.set()
 
@@ -656,9 +656,9 @@ class AcceptedChanges:
         return git.exception() is None
 
     async def close(self) -> None:
-        """As ``stop``, and wait for their end; nothing is committed after it."""
+        """As ``stop_git``, and wait for their end; nothing is committed after it."""
         self._closed = True
-        self.stop()
+        self.stop_git()
         await self.finished()
 
     def _git_ended(self, git: asyncio.Future[str]) -> None:

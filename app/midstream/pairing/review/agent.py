@@ -114,7 +114,7 @@ class AgentPartner:
         try:
             agent.check()
             if not self._review.on:
-                await self._review.start(since_commit=False)
+                await self._review.switch_on(since_commit=False)
             conversation = await AgentConversation.begin(
                 agent, self._workspace.root, self._herald.heard, session_id, unpacked(said)
             )
@@ -193,7 +193,7 @@ class AgentPartner:
         """Take the oldest text that waits, ``""`` if there is none."""
         return self.queued.pop(0) if self.queued else ""
 
-    def stop(self) -> None:
+    def stop_working(self) -> None:
         """End the agent's turn; its open questions are answered with no."""
         if self.conversation is not None:
             self.conversation.stop()

@@ -106,7 +106,7 @@ class ExternalReview:
         """Wait for a review that is starting, since its hunks are not known before."""
         await self._begun.wait()
 
-    async def start(self, *, since_commit: bool, record: BaselineRecord | None = None) -> None:
+    async def switch_on(self, *, since_commit: bool, record: BaselineRecord | None = None) -> None:
         """Review from now on.
 
         Args:
@@ -215,7 +215,7 @@ class ExternalReview:
         )
         return (frozenset(paths) - followed) | written
 
-    def stop(self) -> None:
+    def switch_off(self) -> None:
         """Review nothing new; hunks that wait stay.
 
         Raises:

@@ -293,7 +293,7 @@ class BackgroundTasks:
     async def _ask(self, path: str, comment: AiComment) -> None:
         """Have the question of a comment answered in the conversation."""
         try:
-            await self._turns.chat.ask(Question(comment.text, path, comment.start))
+            await self._turns.chat.ask_question(Question(comment.text, path, comment.start))
         except UserError as error:
             self._status.warn(f"{path}: {error}")
 

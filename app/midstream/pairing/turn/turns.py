@@ -334,7 +334,7 @@ class Turns(Sequence[Turn]):
                 raise
         return await self.instruct(question)
 
-    async def stop(self) -> None:
+    async def stop_turn(self) -> None:
         """Stop the model now: complete lines stay decidable, the rest of the file stays as it is.
 
         What a screen shows is frozen when this is called; it returns when the server has stopped.

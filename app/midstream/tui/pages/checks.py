@@ -188,13 +188,13 @@ class ChecksScreen(PageScreen):
         async def work() -> None:
             if self.check.running:
                 instead = proposed and not self.check.on_top
-                await self.check.stop()
+                await self.check.stop_command()
                 if not instead:
                     return
                 await self.check.finished()
             self.check.columns = self.detail.columns - 1  # beside a scroll bar
             try:
-                await self.check.start(confirmed=confirmed, proposed=proposed)
+                await self.check.start_command(confirmed=confirmed, proposed=proposed)
                 self._unknown = False
                 self.notices.clear()  # Its text was about an earlier try.
             except NoCommandError as error:

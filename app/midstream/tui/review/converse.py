@@ -115,11 +115,11 @@ class Converse(Controller):
         partner, chat = self._partner, self._chat
         if partner is None and chat is not None and chat.busy and not self._state.running:
             # Not serial: stopping must not wait for a write in progress.
-            self._work.beside(chat.stop, "stop")
+            self._work.beside(chat.stop_answer, "stop")
             return True
         if partner is None or not partner.busy:
             return False
-        partner.stop()
+        partner.stop_working()
         self._notices.say("info", f"Stopping {partner.title}; what it has written stays.")
         return True
 

@@ -201,7 +201,7 @@ class Steer(Controller):
 
         async def work() -> None:
             try:
-                await chat.ask(question, plan=bool(wish))
+                await chat.ask_question(question, plan=bool(wish))
             except UserError as error:
                 self._composer.give_back(text)
                 self._explain(error, text, selection)
@@ -261,7 +261,7 @@ class Steer(Controller):
                     send = turns.redirect_or_instruct
                 await send(question)
                 if self._stops != stops:
-                    await turns.stop()
+                    await turns.stop_turn()
             except UserError as error:
                 if typed:
                     self._composer.give_back(text)
@@ -400,7 +400,7 @@ class Steer(Controller):
         elif self.sending or self._state.running or self._state.status is SessionState.STOPPING:
             self._stops += 1
             # Not serial: stopping must not wait for a write in progress.
-            self._work.beside(self._state.session.turns.stop, "stop", exclusive=True)
+            self._work.beside(self._state.session.turns.stop_turn, "stop", exclusive=True)
         elif time.monotonic() - self._ended_at < LATE_S:
             self._ended_at = 0.0
             # A problem with the answer matters more than that it has ended.
@@ -569,10 +569,10 @@ class Steer(Controller):
 
         async def work() -> None:
             if review.on:
-                review.stop()
+                review.switch_off()
                 text = "New changes by other programs are no longer reviewed."
             else:
-                await review.start(since_commit=False)
+                await review.switch_on(since_commit=False)
                 text = (
                     f"Changes by other programs now wait for your decision; {key} ends the review."
                 )
