@@ -655,6 +655,7 @@ def run_app(
     app.has_process = True
     processes.end_by_signals()
     processes.favour_event_loop()
+    processes.share_heap()
     try:
         app.run()
     except Exception as error:

@@ -72,11 +72,11 @@ def first_of_several(instruction: str, outlined: Outline) -> FirstOfSeveral | No
         them together.
     """
     listed = _listed(instruction, outlined)
-    if listed is None or _AT_ONCE.search(instruction):
+    if listed is None:
         return None
     start, stop = listed[0].start(), listed[-1].end()
     head, tail = instruction[:start], instruction[stop:]
-    if _USES.search(head):
+    if _USES.search(head) or _AT_ONCE.search(f"{head} {tail}"):
         return None
     mentions = find_mentions(without_mentions(instruction))
     names = [name_of(match) for match in listed]
