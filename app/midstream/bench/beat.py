@@ -42,7 +42,7 @@ class CountedFrames(FramePace):
         self._seconds.append(seconds)
         pane = self._screen.panes.pane
         for y in range(pane.top, pane.bottom):
-            row = None if pane.view is None else pane.view.row(y)
+            row = pane.view.row(y)
             if row is None or row.look not in _DECIDED or row.source < 0:
                 continue
             gone = row.look is Look.DELETED
