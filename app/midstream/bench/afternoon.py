@@ -111,7 +111,7 @@ def memory(bytecode: Path, turns: int) -> list[Figure]:
         kept = sum(path.stat().st_size for path in (folder / "state").rglob("*") if path.is_file())
     return [
         at_most(f"memory after {turns} turns", after / 1e6, "MB", 200),
-        at_most("memory that a turn adds", (after - before) / 1e3 / (turns - _WARM), "kB", 200),
+        at_most("memory that a turn adds", (after - before) / 1e3 / (turns - _WARM), "kB", 100),
         at_most("journal that a turn adds", kept / 1e3 / turns, "kB", 50),
     ]
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from midstream.code.outline import outline
+from midstream.pairing.request.question import Question
 from midstream.pairing.request.several import first_of_several
+from midstream.pairing.session import PairingSession
+from tests.helpers.pairing import Witness
+from tests.helpers.stepped import SteppedModel
 
 SOURCE = """\
 def load(path, ret):
@@ -25,6 +29,7 @@ class Cart:
         pass
 """
 OUTLINED = outline(SOURCE.split("\n"), "store.py")
+FILES = {"store.py": SOURCE}
 
 
 @pytest.mark.parametrize(
@@ -86,3 +91,19 @@ def test_the_first_of_a_list_is_asked_for(instruction: str, asked: str, later: s
 )
 def test_an_instruction_for_one_place_or_for_all_at_once_stays_whole(instruction: str) -> None:
     assert first_of_several(instruction, OUTLINED) is None
+
+
+async def test_what_comes_next_outlives_a_redirect(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    witness = Witness(session)
+    await session.turns.instruct(Question("make load and save return None", "store.py"))
+    model.give("def load(path, ret):\n")
+    await witness.until(lambda: session.turns[-1].tokens > 0)
+    await session.turns.redirect("with a comment")
+    model.give("    return None  # nothing\n")
+    model.end()
+    await session.turns.finished()
+    assert session.turns[-1].instruction == "with a comment"
+    assert session.turns[-1].next == "make save return None"
+    assert "Not asked for yet: save." in witness.notice

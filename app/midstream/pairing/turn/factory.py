@@ -292,7 +292,8 @@ class AnswerFactory:
         turn.background = question.background
         turn.implied = question.background and not question.consume
         turn.unsure = question.doubt
-        turn.left_out, turn.next = scope.later, scope.then
+        if scope.later:
+            turn.left_out, turn.next = scope.later, scope.then
         new = self._answer(turn, mode, request.conversation, old, follow_up, question.known)
         new.in_full = question.in_full
         new.target = request.target
@@ -339,6 +340,8 @@ class AnswerFactory:
             redirected_from=None if old is None else old.turn.id,
             follows=None if follow_up is None else follow_up.kind,
             edit_format=mode.edit_format,
+            left_out="" if old is None else old.turn.left_out,
+            next="" if old is None else old.turn.next,
         )
 
     def _answer(
