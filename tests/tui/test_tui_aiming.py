@@ -49,7 +49,7 @@ async def test_what_was_sent_is_waited_for_from_the_key_on(
         row = stage.screen.query_one(StatusRow)
         await stage.open("pkg/things.py")
         await stage.press("i")
-        stage.composer.put("shorten count and double")
+        stage.composer.put("shorten both count and double")
         await stage.press("enter")
         await stage.until(lambda: stage.choices, "which of the two")
         assert "ready" in row.render().plain
