@@ -10,9 +10,10 @@ This module imports no Textual: plain mode reads it too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from midstream.edits.hunks import HunkState
 
@@ -67,8 +68,7 @@ class Reason(Enum):
     REQUIRED = 2
 
 
-@dataclass(frozen=True, slots=True)
-class HunkCommand:
+class HunkCommand(Struct, frozen=True):
     """An action on hunks by number, as plain mode offers it.
 
     Attributes:
@@ -87,8 +87,7 @@ class HunkCommand:
     lines: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """Something a user can do.
 
     Attributes:

@@ -14,10 +14,12 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from msgspec import Struct
 
 from midstream import __version__
 from midstream.arguments import CommandParser
@@ -40,8 +42,7 @@ BENCHES = ("engine", "tui", "wire", "edits", "guard", "review", "commits")
 """Modules of ``midstream.bench`` with ``run(argv) -> int``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A command.
 
     Attributes:

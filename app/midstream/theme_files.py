@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from msgspec import Struct
+
 from midstream.resources import config_path, read_toml, themes_dir
 from midstream.workspace.paths import shown
 
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
 DEFAULT_THEME: Final = "midnight"
 
 
-@dataclass(frozen=True, slots=True)
-class Mix:
+class Mix(Struct, frozen=True):
     """A derived colour: a role's colour, moved part of the way to another's.
 
     Attributes:
@@ -46,8 +47,7 @@ class Mix:
         return color.blend(into, self.percent / 100)
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(Struct, frozen=True):
     """Something that has a colour.
 
     Attributes:

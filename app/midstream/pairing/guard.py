@@ -13,10 +13,11 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from msgspec import Struct, field
 
 from midstream.code.syntax import is_python
 from midstream.edits.hunks import HoldReason, HunkState
@@ -63,8 +64,7 @@ class LightState(StrEnum):
     UNGUARDED = "unguarded"
 
 
-@dataclass(frozen=True, slots=True)
-class Light:
+class Light(Struct, frozen=True):
     """The state of the guard for a file, and why it is not guarded."""
 
     state: LightState
@@ -134,8 +134,7 @@ class WatchedRewrite(Protocol):
         ...
 
 
-@dataclass(slots=True, eq=False)
-class GuardWatch:
+class GuardWatch(Struct, eq=False):
     """One segment that is scanned while it streams.
 
     Attributes:
@@ -185,8 +184,7 @@ class GuardWatch:
         return self.lag > 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GuardStop:
+class GuardStop(Struct, frozen=True, eq=False):
     """The guard found lines that must not be written.
 
     Attributes:
@@ -200,8 +198,7 @@ class GuardStop:
     statement: int
 
 
-@dataclass(frozen=True, slots=True)
-class RewritePlace:
+class RewritePlace(Struct, frozen=True):
     """Where a rewrite begins.
 
     Attributes:
@@ -240,8 +237,7 @@ class RewritePlace:
         return cls(start, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """A rewrite that is held back, and how the model is asked to correct it.
 
     Attributes:

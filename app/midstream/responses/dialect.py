@@ -7,9 +7,10 @@ in ``DIALECTS``; settings, pages, ``doctor`` and the client read the record.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
+
+from msgspec import Struct, field
 
 EndpointKind = Literal[
     "local", "openai", "anthropic", "gemini", "xai", "azure", "mistral", "deepseek", "cerebras",
@@ -36,8 +37,7 @@ ANTHROPIC_VERSION: Final = "2023-06-01"
 """The one version of the Messages API; every request names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChatQuirks:
+class ChatQuirks(Struct, frozen=True):
     """How a server's Chat Completions differ from what all servers accept.
 
     Text of reasoning needs no entry: ``reasoning_content`` (DeepSeek, xAI, llama.cpp, SGLang, older
@@ -59,8 +59,7 @@ class ChatQuirks:
     custom_tools: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
+class Dialect(Struct, frozen=True, kw_only=True):
     """What the client may rely on at one kind of endpoint.
 
     Attributes:

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 METADATA_PREFIX: Final = "midstream."
 """Marks the metadata of a response that a Midstream server adds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pacing:
+class Pacing(Struct, frozen=True):
     """The machine that a paced server imitates, and its simulated rate.
 
     ``mode`` is "replay" if the whole answer is generated first, else the kind of machine.
@@ -34,8 +34,7 @@ class Pacing:
         return self.mode == "replay"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
+class ModelInfo(Struct, frozen=True):
     """The known facts about a model; the defaults describe an unknown one.
 
     Attributes:

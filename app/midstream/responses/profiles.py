@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from midstream.errors import UsageError
 from midstream.responses.dialect import DIALECTS, Dialect, EndpointKind, kind_of
@@ -25,8 +27,7 @@ KNOWN_NAMES: Final[tuple[EndpointKind, ...]] = tuple(
 """Names of services and engines that need no table: each kind that has a usual address."""
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(Struct, frozen=True):
     """US dollars per million tokens.
 
     Attributes:
@@ -46,8 +47,7 @@ class Price:
         return (prompt + output_tokens * self.output) / 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """One endpoint with one model. What is ``None`` or empty is not known.
 
     Attributes:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.activity import Activity
 
 
-@dataclass(frozen=True, slots=True)
-class Glyphs:
+class Glyphs(Struct, frozen=True):
     """One set of characters; every one is a single cell wide.
 
     Attributes:

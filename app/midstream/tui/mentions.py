@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from time import monotonic
 from typing import Final
+
+from msgspec import Struct
 
 from midstream.code.syntax import has_syntax, is_python
 from midstream.pairing.request.mentions import AtWord
@@ -44,8 +45,7 @@ _TYPED: Final = re.compile(r"(?:^|[\s(\[{,;\"'`])@(?P<query>\"[^\"\n]*|[^\s@\"`]
 _BARE: Final = re.compile(r"[\w.~/\\-]*[\w/]\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class MentionQuery:
+class MentionQuery(Struct, frozen=True):
     """A mention that is being typed.
 
     Attributes:
@@ -57,8 +57,7 @@ class MentionQuery:
     query: str
 
 
-@dataclass(frozen=True, slots=True)
-class MentionChoice:
+class MentionChoice(Struct, frozen=True):
     """Something a mention can become.
 
     Attributes:
@@ -78,8 +77,7 @@ class MentionChoice:
         return f"@{path}:{self.symbol}" if self.symbol else f"@{path}"
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(Struct, frozen=True):
     """A definition: dotted name, kind, 0-based line."""
 
     name: str

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from rich.cells import cell_len
 from rich.text import Text
 from textual.dom import DOMNode
@@ -101,8 +101,7 @@ Choice = tuple[str, Callable[[], None]]
 """An answer to a question: its words, and what it does."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
+class _Question(Struct, frozen=True):
     text: str
     choices: tuple[Choice, ...]
 

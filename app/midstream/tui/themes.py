@@ -8,11 +8,12 @@ read the same roles as Rich styles from a ``Palette``.  The roles are declared i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct, field
 from rich.style import Style
 from textual.color import Color
 from textual.theme import Theme
@@ -158,8 +159,7 @@ def _palette(file: ThemeFile) -> Palette:
     return Palette(**{field.name: getattr(file, field.name) for field in fields(file)})
 
 
-@dataclass(slots=True)
-class ThemeChanges:
+class ThemeChanges(Struct):
     """What changed in a theme folder since the last look.
 
     Attributes:

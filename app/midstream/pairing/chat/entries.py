@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from midstream.agents.messages import AgentToolCall
 
 
-@dataclass(slots=True)
-class Speech:
+class Speech(Struct):
     """Consecutive words of one speaker, as Markdown; grows while they are spoken."""
 
     role: Literal["agent", "thought", "user"]
@@ -31,8 +31,7 @@ class QuestionState(StrEnum):
     CANCELLED = "cancelled"
 
 
-@dataclass(slots=True)
-class ToolUse:
+class ToolUse(Struct):
     """One use of a tool, and what became of the question about it."""
 
     call: AgentToolCall
@@ -78,8 +77,7 @@ def unpacked(kept: Sequence[Mapping[str, str]]) -> list[Entry]:
     return entries
 
 
-@dataclass(frozen=True, slots=True)
-class AnsweredQuestion:
+class AnsweredQuestion(Struct, frozen=True):
     """A question, and what was answered to it in words."""
 
     asked: str
@@ -120,8 +118,7 @@ PLACE: Final = re.compile(
 """A file in a text, perhaps with a line: ``src/app.py:12``."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedPlace:
+class NamedPlace(Struct, frozen=True):
     """A place that a text names.
 
     Attributes:

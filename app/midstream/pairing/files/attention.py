@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from midstream.edits.hunk_store import HunkStore
@@ -78,8 +79,7 @@ class Sighting(NamedTuple):
     last: float = 1.0
 
 
-@dataclass(slots=True)
-class _Sight:
+class _Sight(Struct):
     new: tuple[str, ...]
     old: tuple[str, ...]
     seconds: list[float]
@@ -88,8 +88,7 @@ class _Sight:
     """The answer of ``risk_of``, once it was asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bulk:
+class Bulk(Struct, frozen=True):
     """What "accept the rest" does with hunks.
 
     Attributes:
@@ -103,8 +102,7 @@ class Bulk:
     risky: tuple[tuple[int, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(Struct, frozen=True):
     """How much was accepted, and how much of it unread; lines are added plus deleted ones."""
 
     hunks: int

@@ -9,11 +9,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import replace
 
 from midstream.edits.documents import NO_FILE, SourceText
@@ -46,8 +45,7 @@ class SeenHunk(NamedTuple):
     seconds: list[float]
 
 
-@dataclass(slots=True)
-class ReadSoFar:
+class ReadSoFar(Struct):
     """How far the reader of a session has come.
 
     Attributes:

@@ -6,9 +6,10 @@ Blocking, with a cache; call it in a thread.  Nothing here is measured, and wall
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from midstream.errors import UnavailableError
 
@@ -48,8 +49,7 @@ class SimulationError(UnavailableError):
     code = "simulation"
 
 
-@dataclass(frozen=True, slots=True)
-class Simulated:
+class Simulated(Struct, frozen=True):
     """One model at one context.
 
     Attributes:

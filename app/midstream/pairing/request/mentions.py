@@ -18,6 +18,8 @@ from enum import IntEnum, StrEnum
 from itertools import filterfalse
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from midstream.errors import UserError
 
 if TYPE_CHECKING:
@@ -37,8 +39,7 @@ class Sureness(IntEnum):
     """Written as code: in backticks or quotes, or with ``()`` behind it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(Struct, frozen=True):
     """A possible name in an instruction.
 
     Attributes:
@@ -135,8 +136,7 @@ _CALL = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Mentions:
+class Mentions(Struct, frozen=True):
     """The names in an instruction.
 
     Attributes:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from msgspec import structs
+
 from midstream.edits.events import NewText
 from midstream.edits.hunks import HunkState
 from midstream.edits.indent import IndentRepair
@@ -385,7 +387,7 @@ class RegionMode:
         if self.segment not in self.proposal.segments:
             return self._named().rewrite(exchange, held)
         if self.by_chat:
-            held = replace(held, place=RewritePlace.beginning(self.segment.start))
+            held = structs.replace(held, place=RewritePlace.beginning(self.segment.start))
             asked, said = held.request.asked, held.request.instruction
             why = "corrects what the guard stopped"
             return self.anew(FollowUp(FollowUpKind.GUARD, asked, said, why, held=held))

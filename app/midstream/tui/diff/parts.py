@@ -6,7 +6,7 @@ Decides nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from midstream.edits.hunks import Hunk
 from midstream.edits.intraline import pair_lines
@@ -17,8 +17,7 @@ Place = tuple[int, int]
 """How many old and how many new lines of a hunk lie before a place."""
 
 
-@dataclass(frozen=True, slots=True)
-class HunkPart:
+class HunkPart(Struct, frozen=True):
     """The lines of a hunk between two places."""
 
     hunk: Hunk

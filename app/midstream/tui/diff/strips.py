@@ -7,9 +7,9 @@ knows no widget.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
 from textual.strip import Strip
 
 from midstream.edits.hunks import Hunk, HunkState

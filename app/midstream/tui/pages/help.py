@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from msgspec import Struct
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -41,8 +41,7 @@ BASICS: Final = (
 """Sentences beside the keys of actions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(Struct, frozen=True):
     """One page of help.
 
     Attributes:

@@ -6,10 +6,10 @@ Every letter narrows the list down, in every picker; arrows and keys with Ctrl m
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import cast
 
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.text import Text
 from textual import events, on

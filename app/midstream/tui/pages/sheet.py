@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
+from msgspec import Struct
 from rich.console import RenderableType
 from rich.text import Text
 from textual import events, on
@@ -129,8 +129,7 @@ class SheetScreen(EagerScreen, ModalScreen[None]):
             self.dismiss(None)
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(Struct, frozen=True):
     """A heading and the lines below it.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from midstream.tui.notices import Notices, ScreenWork
 from midstream.tui.review.panes import ReviewPanes
@@ -10,8 +10,7 @@ from midstream.tui.review.state import ReviewState
 from midstream.tui.services import AppServices
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """The objects that every controller works with."""
 
     state: ReviewState

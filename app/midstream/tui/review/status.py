@@ -6,8 +6,10 @@ They are read from the session again whenever something may have changed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from midstream.actions import ACTIONS, BY_ID, WRITING
 from midstream.code.languages import spelled
@@ -35,8 +37,7 @@ if TYPE_CHECKING:
     from midstream.tui.review.state import ReviewState
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """The facts the choice depends on.
 
     Attributes:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from string import Formatter
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from midstream.edits.hunks import HunkState
 from midstream.tui.review.controller import Controller, Shared
@@ -27,8 +29,7 @@ _TRIES: Final = 4
 """Presses of Enter without effect after which the hunks that wait are left as they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
+class _Facts(Struct, frozen=True):
     """The facts that tell whether a step is done."""
 
     turns: int

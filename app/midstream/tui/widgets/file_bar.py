@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from msgspec import Struct
 from rich.cells import cell_len
 from rich.text import Text
 
@@ -15,8 +15,7 @@ from midstream.tui.visible import visible
 from midstream.tui.widgets.line_api import TextLine, calling
 
 
-@dataclass(frozen=True, slots=True)
-class FileFacts:
+class FileFacts(Struct, frozen=True):
     """The facts that the row shows.
 
     Attributes:

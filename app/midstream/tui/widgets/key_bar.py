@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from rich.cells import cell_len
 from rich.text import Text
 from textual import events
@@ -12,8 +11,7 @@ from midstream.tui.themes import Palette
 from midstream.tui.widgets.line_api import Painted
 
 
-@dataclass(frozen=True, slots=True)
-class KeyHint:
+class KeyHint(Struct, frozen=True):
     """One key and what it does.
 
     Attributes:

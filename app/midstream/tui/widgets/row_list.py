@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
+from msgspec import Struct, field
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
@@ -23,8 +24,7 @@ Piece = tuple[str, str]
 """Text and the palette role it is painted in; a role with ``!`` appended is bold."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListRow:
+class ListRow(Struct, frozen=True):
     """One row.
 
     Attributes:

@@ -7,9 +7,9 @@ of a fixed width, empty ones included, and what comes and goes stands where noth
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from rich.cells import cell_len
 from rich.text import Text
 
@@ -49,8 +49,7 @@ _IDLE_WORDS: Final = " " * len("guarded")
 """Shown for it, so that the first answer moves nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatusFacts:
+class StatusFacts(Struct, frozen=True):
     """The facts that the row shows, read from the session at one moment.
 
     Attributes:
@@ -97,8 +96,7 @@ class StatusFacts:
     guard: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     """A fact of the row; of those on the right, the one of the lowest rank gives way first."""
 
     text: Text

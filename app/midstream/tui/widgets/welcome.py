@@ -8,6 +8,7 @@ from pathlib import Path
 from textwrap import shorten, wrap
 from typing import Final
 
+from msgspec import Struct
 from rich.text import Text
 from textual import events
 from textual.message import Message
@@ -25,8 +26,7 @@ MAX_ROWS: Final = 4
 """Rows of one part; there is a page for all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recent:
+class Recent(Struct, frozen=True):
     """An earlier session: its journal, when, its first instruction, and hunks that still wait."""
 
     path: Path
@@ -35,8 +35,7 @@ class Recent:
     undecided: int
 
 
-@dataclass(frozen=True, slots=True)
-class WelcomeRow:
+class WelcomeRow(Struct, frozen=True):
     """A row that can be clicked.
 
     Attributes:
@@ -50,8 +49,7 @@ class WelcomeRow:
     call: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class WelcomePart:
+class WelcomePart(Struct, frozen=True):
     """A heading with rows below it; ``key`` is the key that shows them all."""
 
     heading: str
@@ -171,8 +169,7 @@ class IntroductionLine(Painted):
         self.post_message(self.Clicked())
 
 
-@dataclass(frozen=True, slots=True)
-class TourWords:
+class TourWords(Struct, frozen=True):
     """What the tour says.
 
     Attributes:
@@ -222,8 +219,7 @@ class TourLine(Painted):
         return line
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Struct, frozen=True):
     """An instruction to try, and the file it is about."""
 
     title: str
