@@ -14,12 +14,10 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
-
-from msgspec import Struct
 
 from midstream import __version__
 from midstream.arguments import CommandParser
@@ -42,7 +40,8 @@ BENCHES = ("engine", "tui", "wire", "edits", "guard", "review", "commits")
 """Modules of ``midstream.bench`` with ``run(argv) -> int``."""
 
 
-class Command(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Command:
     """A command.
 
     Attributes:

@@ -9,12 +9,12 @@ import random
 import threading
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from midstream.errors import UnavailableError
 from midstream.responses import client as client_module
@@ -159,7 +159,7 @@ async def test_a_stop_before_any_answer_does_not_wait_for_one(kind: EndpointKind
     scripted = Scripted(silent=True)
     async with scripted.running() as url:
         client = Client(endpoint(url, kind))
-        client._dialect = structs.replace(client._dialect, patience_seconds=0.1)  # pyright: ignore
+        client._dialect = replace(client._dialect, patience_seconds=0.1)  # pyright: ignore
         stream = await client.create(messages=[("user", "a")])
         await asyncio.sleep(0.05)
         await stream.interrupt()

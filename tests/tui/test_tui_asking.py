@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 from textual.widgets import Static
 
 from midstream.responses.dialect import EFFORTS
@@ -274,7 +273,7 @@ async def test_the_efforts_of_the_endpoint_are_offered(
 ) -> None:
     settings = hosted.settings(url, "search-replace")
     (profile,) = settings.endpoints
-    settings = replace(settings, endpoints=(structs.replace(profile, efforts=efforts),))
+    settings = replace(settings, endpoints=(replace(profile, efforts=efforts),))
     async with hosted_stage(root, settings) as stage:
         await stage.open("run.py")
         await stage.press("m")
@@ -447,7 +446,7 @@ async def test_many_files_are_for_a_deeper_model_said_once(project: Path) -> Non
 async def test_cost_of_answer_and_session(hosted: Hosted, url: str, root: Path) -> None:
     settings = hosted.settings(url, "search-replace")
     (profile,) = settings.endpoints
-    priced = structs.replace(profile, price=Price(1_000.0, 2_000.0, 1_000.0))
+    priced = replace(profile, price=Price(1_000.0, 2_000.0, 1_000.0))
     async with hosted_stage(root, replace(settings, endpoints=(priced,))) as stage:
         await stage.open("run.py")
         for number in range(2):

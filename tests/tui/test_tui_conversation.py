@@ -487,7 +487,7 @@ async def test_a_choice_that_the_agent_refuses_is_told(project: Path, tmp_path: 
         await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "the choices")
         await stage.press("down", "enter")
         await stage.until(lambda: "not for you" in stage.notice, "the refusal")
-        assert "mode Ask" in shown(stage)
+        await stage.until(lambda: "mode Ask" in shown(stage), "the mode that stays")
 
 
 async def test_an_agent_that_cannot_be_started_leaves_the_model_in_place(project: Path) -> None:

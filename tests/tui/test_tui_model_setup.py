@@ -159,7 +159,7 @@ async def test_two_keys_lead_to_the_models_of_a_key_in_the_environment(
 
 
 def _moved(dialect, server: KeyServer):
-    from msgspec.structs import replace
+    from dataclasses import replace
 
     return replace(dialect, url=server.url, domains=("127.0.0.1",))
 

@@ -7,10 +7,9 @@ in ``DIALECTS``; settings, pages, ``doctor`` and the client read the record.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
-
-from msgspec import Struct, field
 
 EndpointKind = Literal[
     "local", "openai", "anthropic", "gemini", "xai", "azure", "mistral", "deepseek", "cerebras",
@@ -37,7 +36,8 @@ ANTHROPIC_VERSION: Final = "2023-06-01"
 """The one version of the Messages API; every request names it."""
 
 
-class ChatQuirks(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class ChatQuirks:
     """How a server's Chat Completions differ from what all servers accept.
 
     Text of reasoning needs no entry: ``reasoning_content`` (DeepSeek, xAI, llama.cpp, SGLang, older
@@ -59,7 +59,8 @@ class ChatQuirks(Struct, frozen=True):
     custom_tools: bool = False
 
 
-class Dialect(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
     """What the client may rely on at one kind of endpoint.
 
     Attributes:

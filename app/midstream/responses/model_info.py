@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
-
-from msgspec import Struct
 
 METADATA_PREFIX: Final = "midstream."
 """Marks the metadata of a response that a Midstream server adds."""
 
 
-class Pacing(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Pacing:
     """The machine that a paced server imitates, and its simulated rate.
 
     ``mode`` is "replay" if the whole answer is generated first, else the kind of machine.
@@ -34,7 +34,8 @@ class Pacing(Struct, frozen=True):
         return self.mode == "replay"
 
 
-class ModelInfo(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
     """The known facts about a model; the defaults describe an unknown one.
 
     Attributes:

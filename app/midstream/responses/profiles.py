@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Final
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 from midstream.errors import UsageError
 from midstream.responses.dialect import DIALECTS, Dialect, EndpointKind, kind_of
@@ -27,7 +25,8 @@ KNOWN_NAMES: Final[tuple[EndpointKind, ...]] = tuple(
 """Names of services and engines that need no table: each kind that has a usual address."""
 
 
-class Price(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Price:
     """US dollars per million tokens.
 
     Attributes:
@@ -47,7 +46,8 @@ class Price(Struct, frozen=True):
         return (prompt + output_tokens * self.output) / 1_000_000
 
 
-class Profile(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Profile:
     """One endpoint with one model. What is ``None`` or empty is not known.
 
     Attributes:

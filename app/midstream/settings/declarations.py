@@ -15,8 +15,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
-from msgspec import structs
-
 from midstream.errors import UsageError
 from midstream.resources import config_path
 from midstream.responses.dialect import EFFORTS
@@ -383,12 +381,12 @@ class Settings:
             found = {profile.name: profile for profile in self.endpoints}.get(self.endpoint)
             if found is None:
                 raise UsageError(self._unknown_endpoint(self.endpoint))
-            found = structs.replace(found, model=self.endpoint_model or found.model)
+            found = replace(found, model=self.endpoint_model or found.model)
         elif self.endpoint_url is not None:
             found = Profile.at(self.endpoint_url, self.endpoint_model, self.endpoint_token_env)
         else:
             return None
-        return structs.replace(found, transport=self.endpoint_transport or found.transport)
+        return replace(found, transport=self.endpoint_transport or found.transport)
 
     def with_endpoint(self, chosen: str, where: str) -> Settings:
         """These settings with another endpoint.

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 
 from midstream.errors import UserError
 from midstream.pairing.models.server import ServerLink
@@ -41,7 +40,7 @@ async def test_a_model_has_a_name_before_it_is_reached(tmp_path: Path) -> None:
     work = Profile("work", "openai", "https://example.org/v1", "large")
     link.switch(replace(Settings(), endpoints=(work,), endpoint="work"))
     assert link.called == "large"
-    link.switch(replace(Settings(), endpoints=(structs.replace(work, model=""),), endpoint="work"))
+    link.switch(replace(Settings(), endpoints=(replace(work, model=""),), endpoint="work"))
     assert link.called == "work"
 
 
@@ -55,10 +54,10 @@ def test_a_larger_model_is_offered_where_it_could_answer(
     profiles = (
         used,
         hosted,
-        structs.replace(hosted, name="no-key", key_env="MISSING"),
-        structs.replace(hosted, name="no-model", model=""),
+        replace(hosted, name="no-key", key_env="MISSING"),
+        replace(hosted, name="no-model", model=""),
         Profile("engine", "ollama", "http://127.0.0.1:2/v1"),
-        structs.replace(hosted, name="in-keyring", key_env="MISSING", keyring="midstream"),
+        replace(hosted, name="in-keyring", key_env="MISSING", keyring="midstream"),
     )
     settings = Settings(endpoints=profiles, endpoint="used")
     link = ServerLink(settings, state=tmp_path)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import keyring
 import pytest
 from keyring.backends.fail import Keyring as FailKeyring
-from msgspec.structs import replace
 
 from midstream.errors import UnavailableError, UsageError
 from midstream.pairing.models.choosing import keep_choice, listed_choice, with_choice

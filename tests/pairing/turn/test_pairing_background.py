@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from midstream.edits.request import parse_request
 from midstream.engine.types import GenerateRequest

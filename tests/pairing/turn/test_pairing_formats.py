@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 
 from midstream.commands.edit import DiffSink
 from midstream.edits.hunks import HunkState
@@ -405,7 +404,7 @@ async def test_a_level_that_the_model_does_not_have_becomes_the_nearest(
 ) -> None:
     settings = hosted.settings(url, "v4a", effort="max")
     (profile,) = settings.endpoints
-    settings = replace(settings, endpoints=(structs.replace(profile, efforts=("low", "high")),))
+    settings = replace(settings, endpoints=(replace(profile, efforts=("low", "high")),))
     session = await opened(root, settings)
     async with session:
         for effort, sent in (("max", "high"), ("none", "low"), ("high", "high")):

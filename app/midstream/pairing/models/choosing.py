@@ -14,8 +14,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from msgspec import structs
-
 from midstream.errors import UnavailableError, UsageError
 from midstream.guard.secrets import sensitive_part
 from midstream.pairing.models.lists import KeptList, Lists, configured, found_engines
@@ -137,7 +135,7 @@ def listed_choice(
     profile: Profile, model: ListedModel, environ: Mapping[str, str] = os.environ, *, group: str
 ) -> ModelChoice:
     """A model that an endpoint lists; ``group`` is the heading that it stands under."""
-    own = structs.replace(profile, model=model.id, context=model.context, price=model.price)
+    own = replace(profile, model=model.id, context=model.context, price=model.price)
     choice = _of_profile(own, environ)
     return replace(choice, id=f"{choice.id}#{model.id}", group=group)
 

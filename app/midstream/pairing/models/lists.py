@@ -11,12 +11,11 @@ import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec.structs import replace
 
 from midstream.errors import UnavailableError, UserError
 from midstream.resources import read_small

@@ -10,12 +10,11 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, cast
 from urllib.parse import quote, urlsplit
-
-from msgspec.structs import replace
 
 from midstream.errors import UnavailableError, UserError
 from midstream.pairing.models.disclosures import note_disclosed, what_is_sent

@@ -8,10 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, MutableMapping
+from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
-
-from msgspec.structs import replace
 
 from midstream.pairing.models.lists import free_name
 from midstream.responses.catalogue import ListedModel, check_key

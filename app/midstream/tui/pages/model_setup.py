@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
-
-from msgspec.structs import replace
 
 from midstream.errors import UnavailableError, UserError
 from midstream.pairing.models.choosing import ModelChoice, listed_choice, of_folder
