@@ -10,7 +10,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from msgspec import structs
 from textual.geometry import Region
 
 from midstream.engine.types import TextModel
@@ -603,7 +602,7 @@ def test_a_paced_server_is_named_with_whether_it_keeps_up() -> None:
     assert pacing_words(pacing, Cost()) == f"paced as {what}"
     assert pacing_words(pacing, Cost(due_s=2.0, passed_s=2.02)) == f"as fast as {what}"
     assert pacing_words(pacing, Cost(due_s=2.0, passed_s=6.2)) == f"3.1x slower than {what}"
-    pacing = structs.replace(pacing, mode="replay")
+    pacing = replace(pacing, mode="replay")
     assert pacing_words(pacing, Cost()) == f"whole, then replayed as {what}"
     assert pacing_words(pacing, Cost(due_s=2.0, passed_s=2.02)) == f"replayed as {what}"
 

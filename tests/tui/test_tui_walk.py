@@ -107,7 +107,7 @@ async def test_the_walk_goes_from_risk_to_routine_and_a_key_decides_a_group(
         await stage.until(lambda: len(hunks.undecided()) == 2, "put back")
         await stage.until(lambda: (folder / "a.py").read_text() == FILES["a.py"], "the file")
         await stage.press("backslash")
-        assert "follows the files" in stage.notice
+        await stage.until(lambda: "follows the files" in stage.notice, "the order")
 
 
 async def test_a_group_that_is_put_back_later_is_not_called_put_back(
