@@ -1,4 +1,4 @@
-"""Fixtures of every test: its own state and configuration, never those of whoever runs it."""
+"""Fixtures for all tests: each has its own state and configuration, never the user's."""
 
 from __future__ import annotations
 

@@ -69,11 +69,7 @@ def resident_bytes(pid: int | str = "self") -> int:
 
 def return_freed() -> None:
     """Return memory to the system that the C library keeps for later (glibc)."""
-    if sys.platform == "linux":
-        import ctypes
-
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).malloc_trim(0)
+    _call_c("malloc_trim", 0)
 
 
 def share_heap() -> None:
@@ -81,11 +77,16 @@ def share_heap() -> None:
 
     By default each gets one of its own, up to eight for each core, and gives little of it back.
     """
+    _call_c("mallopt", _M_ARENA_MAX, 1)
+
+
+def _call_c(function: str, *arguments: int) -> None:
+    """Call a function of the C library, where it has it (Linux)."""
     if sys.platform == "linux":
         import ctypes
 
         with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+            getattr(ctypes.CDLL(None), function)(*arguments)
 
 
 def favour_event_loop() -> None:

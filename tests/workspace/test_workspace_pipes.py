@@ -82,7 +82,7 @@ def test_git_that_waits_for_a_pipe_is_ended_and_not_asked_again(
     for _ in range(20):
         with pytest.raises(GitFailedError, match=r"a pipe among the files"):
             repo.run_git(repository, ["status"])
-    # Then nobody knows whether there was a file, which is not the same as "none".
+    # A file may have been there: "unknown" is not the same as "none".
     if name != ".git/inc":
         with pytest.raises(GitFailedError):
             work_tree_changes(repository, repo.RepositoryPlace(*[repository] * 3))

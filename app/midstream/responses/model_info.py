@@ -14,6 +14,8 @@ from typing import Final
 
 METADATA_PREFIX: Final = "midstream."
 """Marks the metadata of a response that a Midstream server adds."""
+REGION_FORMATS: Final = ("region", "auto")
+"""Edit formats in which a model rewrites one region, where the lines are known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -519,6 +519,15 @@ async def test_a_method_of_go_comes_behind_those_of_its_type(tmp_path: Path, cod
     assert "c.coins []int" in str(asked).replace("\\t", "c.").replace("\t", "c.")
 
 
+async def test_the_next_type_of_go_is_left_to_another_instruction(tmp_path: Path) -> None:
+    (tmp_path / "cart.go").write_text(GO)
+    question = Question("add a method Sum to Cart and Purse", "cart.go", 17)
+    outcome, (asked,) = await ask(tmp_path, question, SUM)
+    assert outcome.written
+    assert 'Ask for it next: "add a method Sum to Purse".' in (outcome.later or "")
+    assert "Cart and Purse" not in str(asked)
+
+
 RUST = """\
 /// A cart.
 pub struct Cart {

@@ -32,7 +32,7 @@ from midstream.pairing.request.new_code import (
 )
 from midstream.pairing.request.prompts import language_of
 from midstream.pairing.request.question import Question
-from midstream.pairing.request.several import first_of_several
+from midstream.pairing.request.several import FirstOfSeveral, first_of_several
 from midstream.pairing.request.subject import Subject, find_subject
 from midstream.pairing.request.target import (
     Candidate,
@@ -45,6 +45,7 @@ from midstream.pairing.request.target import (
     search_workspace,
 )
 from midstream.pairing.request.tests_home import home_of_tests
+from midstream.responses.model_info import REGION_FORMATS
 from midstream.workspace.errors import MissingFileError
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class ScopeFinder:
         """The file that an instruction adds definitions to, which may not exist yet, and these."""
         model = self._server.model_info
         new = find_new_code(without_tests(question.text)[0])
-        by_region = model.is_chat and model.edit_format in ("region", "auto")
+        by_region = model.is_chat and model.edit_format in REGION_FORMATS
         if new is None or not by_region or question.known is not None or question.background:
             return None
         if new.file:
@@ -226,7 +227,7 @@ class ScopeFinder:
                 return scope
         wanted = model.edit_format if question.known is None else question.known_format
         parts = None
-        if wanted in ("region", "auto") and question.selection is None and question.known is None:
+        if wanted in REGION_FORMATS and question.selection is None and question.known is None:
             outlined = await asyncio.to_thread(outline, base.lines, proposal.path)
             parts = first_of_several(question.text, outlined)
         if parts is not None:
@@ -237,7 +238,7 @@ class ScopeFinder:
         renamed = mentions.renamed
         here = [each for each in mentioned if each.path == proposal.path]
         elsewhere = question.path is not None and proposal.path != question.path
-        longest = model.max_region_lines if wanted in ("region", "auto") else None
+        longest = model.max_region_lines if wanted in REGION_FORMATS else None
         if question.known is not None and wanted != "region":  # It names its places itself.
             target = Target(0, len(base.lines), "", "the code names the place")
             return Scope(proposal, base, model, target, by_region=False, said=said, mentioned=())
@@ -265,7 +266,7 @@ class ScopeFinder:
                     raise better from None
                 wanted = "search-replace"
             target = Target(0, len(base.lines), "", "the model chooses where")
-        by_region, addition = wanted in ("region", "auto"), None
+        by_region, addition = wanted in REGION_FORMATS, None
         if target.undefined and by_region:
             await self._check_undefined(target, proposal, mentions, wanted)
         # A class that was asked about, or marked as a whole, is a place as well.
@@ -278,13 +279,13 @@ class ScopeFinder:
                 scope = Scope(
                     proposal, base, model, target, True, said, mentioned, addition, subject
                 )
-                return _without_tests(scope, question)
+                return _without_others(scope, parts) if parts else _without_tests(scope, question)
             found = find_addition(asked, outlined, target, proposal.path)
             if found is not None and not has_undecided(proposal, base, found[0]):
                 target, addition = found
         scope = Scope(proposal, base, model, target, by_region, said, mentioned, addition)
         if parts is not None and by_region:
-            return replace(scope, asked=parts.asked, later=parts.rest, then=parts.later)
+            return _without_others(scope, parts)
         has_tests = is_test(proposal.path) or not (by_region and model.is_chat)
         return scope if has_tests else _without_tests(scope, question)
 
@@ -412,6 +413,11 @@ class ScopeFinder:
     def _finds_places(self, model: ModelInfo) -> bool:
         known = self._server.reached or not self._server.own
         return known and model.finds_places
+
+
+def _without_others(scope: Scope, parts: FirstOfSeveral) -> Scope:
+    """The scope of the first of several definitions; the others are left to another instruction."""
+    return replace(scope, asked=parts.asked, later=parts.rest, then=parts.later)
 
 
 def _without_tests(scope: Scope, question: Question) -> Scope:

@@ -316,7 +316,7 @@ def tell_doubt(
 def _doubt(
     answer: Answer, region: RegionMode, server: ServerLink, lost: Sequence[str]
 ) -> tuple[str, str]:
-    """What is told about a rewrite that is in doubt, and the action that it is told with."""
+    """The notice about a rewrite that is in doubt, and the action that the notice offers."""
     from midstream.edits.doubt.judge import judged
 
     turn, confidence = answer.turn, answer.confidence.get(answer.text)

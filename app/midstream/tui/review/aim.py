@@ -11,6 +11,7 @@ from textual.timer import Timer
 from midstream.errors import UserError
 from midstream.pairing.request.mentions import named_with_file, with_at_paths, without_mentions
 from midstream.pairing.request.question import Question
+from midstream.responses.model_info import REGION_FORMATS
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.visible import visible
 from midstream.tui.widgets.composer import ASK_HINT, HINT, REDIRECT_HINT
@@ -104,7 +105,7 @@ class Aim(Controller):
             composed, path = view.proposal.composed(), self._state.path.rpartition("/")[2]
             model = self._state.session.server.model_info
             parts = None
-            if model.edit_format in ("region", "auto") and self.marked_lines is None:
+            if model.edit_format in REGION_FORMATS and self.marked_lines is None:
                 parts = first_of_several(text, outline(composed.lines, path))
             target = find_target(
                 composed,

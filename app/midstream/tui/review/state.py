@@ -74,7 +74,7 @@ class ReviewState:
         """The session.
 
         Raises:
-            StillOpeningError: There is none yet; whoever calls an action says so.
+            StillOpeningError: It is not open yet; the caller of the action reports that.
         """
         if self.opened is None:
             raise StillOpeningError
